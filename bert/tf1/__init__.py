@@ -43,8 +43,8 @@ def install(folder: str | None = None) -> None:
   """Gives the scripts in this process TensorFlow 1.15's face for `import tensorflow`.
 
   Modules that TensorFlow itself and other installed packages are made of keep the real one. A
-  package `bert` or a `modeling.py` in the script's folder, by default the current one, is the
-  script's own and wins over this project's.
+  package `bert` or a `modeling.py` in the script's folder, by default the current one, or on its
+  `sys.path` is the script's own and wins over this project's.
   """
   from bert.tf1 import importing
 

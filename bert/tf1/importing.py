@@ -7,7 +7,6 @@ behind the `import` statement.
 import builtins
 import functools
 import importlib
-import importlib.util
 import os
 import site
 import sys
@@ -16,14 +15,13 @@ import types
 from typing import Any
 
 from bert import tokenization
-from bert.tf1 import python2018
+from bert.tf1 import python2018, whose
 from bert.tf1.errors import NotAvailableError
 from bert.tf1.face import INTERNAL, Namespace
 from bert.tf1.library import hub, modeling, optimization, run_classifier, run_classifier_with_tfhub
 
 _HOUSE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # the folder `bert`
-_ROOT = os.path.dirname(_HOUSE)
-# Modules of the original, for scripts that have none of their own beside them.
+# Modules of the original, for scripts that find none of their own.
 LIBRARY = {
   "modeling": modeling,
   "optimization": optimization,
@@ -39,6 +37,7 @@ if sys.modules.get("tokenization") is tokenization:  # A checkout: a script may 
 _real_import = builtins.__import__
 _real_import_module = importlib.import_module
 _face: Any = None
+_folder = ""  # the script's
 
 
 class NotImportableError(ImportError):
@@ -47,33 +46,35 @@ class NotImportableError(ImportError):
 
 def install(face: types.ModuleType, folder: str | None = None) -> None:
   """Replaces the import of `tensorflow`; see `bert.tf1.install`."""
-  global _face
+  global _face, _folder
   _face = face
-  folder = os.path.realpath(folder or os.getcwd())
-  own = _own_bert(folder)
-  if own:
-    for name in [n for n in sys.modules if n == "bert" or n.startswith("bert.")]:
-      del sys.modules[name]
-    if os.path.isdir(own) and not os.path.isfile(os.path.join(own, "__init__.py")):
-      # Python would take a package with this file first, wherever it lies: this project's.
-      sys.modules["bert"] = types.ModuleType("bert")
-      sys.modules["bert"].__path__ = [own]
+  _folder = os.path.realpath(folder or os.getcwd())
+  if _OthersFirst not in sys.meta_path:
+    sys.meta_path.insert(0, _OthersFirst)
+  _is_ours("bert")
   python2018.supply()
   builtins.__import__ = _import
   importlib.import_module = _import_module
 
 
-def _own_bert(folder: str) -> str | None:
-  """Returns the path of a package or module `bert` beside the script that is not this one.
+class _OthersFirst:
+  """Finds a script's own `bert` or `modeling` although this project lies before it on the path."""
 
-  A folder `bert` without a module is none: it holds data, or a submodule that was not fetched.
-  """
-  package, module = os.path.join(folder, "bert"), os.path.join(folder, "bert.py")
-  if os.path.realpath(package) == _HOUSE:
-    return None
-  if os.path.isdir(package) and any(name.endswith(".py") for name in os.listdir(package)):
-    return package
-  return module if os.path.isfile(module) else None
+  @staticmethod
+  def find_spec(fullname, path=None, target=None):
+    """See importlib.abc.MetaPathFinder."""
+    return _find_other(fullname) if path is None and fullname in _names() else None
+
+
+_names = functools.cache(whose.names)
+
+
+def _find_other(name: str) -> Any:
+  """Finds a script's own module on the path as it is now: scripts add folders to it."""
+  search = [path for path in sys.path if isinstance(path, str)]
+  if _folder not in map(os.path.realpath, search):
+    search.insert(0, _folder)
+  return whose.find_other(name, search)
 
 
 @functools.cache
@@ -87,11 +88,16 @@ def _installed_folders() -> tuple[str, ...]:
 
 @functools.cache
 def is_script_file(file: str) -> bool:
-  """Tells whether a module's file belongs to a script, and not to a package or to this project."""
+  """Tells whether a module's file belongs to a script, and not to a package or to this project.
+
+  A package `bert` that is installed and not this one is of 1.x, as bert-tensorflow is.
+  """
   path = os.path.realpath(file)
   if path.startswith(_HOUSE + os.sep) or file.startswith("<frozen"):
     return False
-  return not path.startswith(_installed_folders())
+  installed = _installed_folders()
+  is_bert = path.startswith(tuple(os.path.join(folder, "bert", "") for folder in installed))
+  return is_bert or not path.startswith(installed)
 
 
 def _is_script(importer: dict[str, Any] | None) -> bool:
@@ -129,26 +135,35 @@ def _import_module(name, package=None):
       return _tensorflow(name, ("*",))
     if name in LIBRARY and _is_ours(name):
       return LIBRARY[name]
-    if top == "bert" and rest in LIBRARY and _is_ours("bert"):
+    if top == "bert" and _is_ours("bert") and rest in LIBRARY:
       return LIBRARY[rest]
   return _real_import_module(name, package)
 
 
 def _is_ours(name: str) -> bool:
-  """Tells whether `import name` would give this project's file."""
-  module = sys.modules.get(name)
-  if module is not None:
-    origin = getattr(module, "__file__", None)
-  else:
-    try:
-      spec = importlib.util.find_spec(name)
-    except ValueError:  # a module without a spec, put there by a script
-      return False
-    if spec is None:  # Not beside the script, nor anywhere else: the library stands in.
-      return True
-    origin = spec.origin
-  folder = os.path.dirname(os.path.realpath(origin)) if origin else None
-  return folder in (_HOUSE, _ROOT)
+  """Tells whether this project stands in for a module: the script has none of its own.
+
+  Where it has one, what was imported of this project's under the name makes room for it.
+  """
+  loaded = sys.modules.get(name)
+  if loaded is not None and not _is_our_module(loaded, name):
+    return False
+  if not _find_other(name):
+    return True
+  if loaded is not None:
+    for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+      del sys.modules[each]
+  if name == "bert":  # Its finder would take a module that the script's package lacks from here.
+    sys.meta_path[:] = [f for f in sys.meta_path if getattr(f, "__module__", "") != "bert"]
+  return False
+
+
+def _is_our_module(module: types.ModuleType, name: str) -> bool:
+  path = getattr(module, "__file__", None) or ""
+  above = os.path.dirname(path)
+  if os.path.basename(path) == "__init__.py":
+    above = os.path.dirname(above)
+  return bool(path) and whose.is_ours(above, name)
 
 
 def of_bert(name, globals, locals, fromlist):

@@ -1,4 +1,4 @@
-"""Whose package `bert` a script gets that has a folder of this name beside it."""
+"""Whose `bert` and `modeling` a script gets that has its own beside it or on its path."""
 
 import os
 import subprocess
@@ -9,18 +9,6 @@ import pytest
 import bert.tf1
 from bert.tf1 import contrib, importing
 from tests.kit.paths import ROOT
-
-
-def test_a_folder_bert_counts_if_it_holds_modules(tmp_path):
-  assert importing._own_bert(str(tmp_path)) is None
-  assert importing._own_bert(str(ROOT)) is None  # this project's
-  (tmp_path / "bert").mkdir()
-  (tmp_path / "bert" / "bert_config.json").write_text("{}")
-  assert importing._own_bert(str(tmp_path)) is None
-  (tmp_path / "bert.py").write_text("")
-  assert importing._own_bert(str(tmp_path)) == str(tmp_path / "bert.py")
-  (tmp_path / "bert" / "modeling.py").write_text("")
-  assert importing._own_bert(str(tmp_path)) == str(tmp_path / "bert")
 
 
 def test_the_files_of_a_part_hold_its_names(monkeypatch):
@@ -51,3 +39,24 @@ def test_which_bert_a_script_gets(file, printed, tmp_path):
   environment = {**os.environ, "PYTHONPATH": str(ROOT)}
   done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
   assert done.stdout == f"{printed}\n", done.stderr
+
+
+@pytest.mark.ci
+def test_a_script_s_own_modules_in_folders_that_it_adds(tmp_path):
+  for file in ("bert/modeling.py", "flat/optimization.py", "flat/run_squad.py", "run/script.py"):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("import tensorflow as tf\nassert tf.VERSION\n__name__ = 'own'\n")
+  (tmp_path / "run" / "script.py").write_text(
+    "import sys, os\n"
+    "try:\n  from bert import modeling\nexcept ImportError:\n  pass\n"  # this project's, so far
+    "sys.path.append('..')\nfrom bert import modeling\n"
+    "above = os.path.split(os.path.dirname(os.path.abspath(__file__)))[0]\n"
+    "sys.path.append(above + '/flat')\nimport optimization, run_squad, tokenization\n"
+    "print(*[m.__name__ for m in (modeling, optimization, run_squad, tokenization)])\n"
+    "try:\n  from bert import tokenization\nexcept ImportError:\n  print('none in it')\n"
+  )
+  command = [sys.executable, "-m", "bert.tf1", "script.py"]
+  environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # before what the script appends
+  folder = tmp_path / "run"
+  done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+  assert done.stdout == "own own own tokenization\nnone in it\n", done.stderr

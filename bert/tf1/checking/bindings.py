@@ -5,19 +5,17 @@ are followed. Where the text does not tell, a name stands for something unknown.
 """
 
 import ast
-import itertools
 import os
-import pathlib
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from bert.tf1.checking.search_path import added_folders
+from bert.tf1 import whose
+from bert.tf1.checking.search_path import add_folders, note_texts
 
 # A branch whose condition names one of these is taken on some versions only.
 _ABOUT_VERSIONS = frozenset(("__version__", "VERSION", "PY2", "PY3", "version_info", "hasattr"))
 _CAUGHT = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "Exception"))
-_OUR_PACKAGE = pathlib.Path(__file__).resolve().parents[2]
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -48,6 +46,7 @@ class Module:
   def __init__(self, path: str, package: str, tree: ast.Module):
     self.path, self.package, self.tree = path, package, tree
     self.names: Names = {}
+    self.texts: dict[str, str] = {}  # values of its variables, as far as they are known paths
 
 
 class Modules:
@@ -102,10 +101,13 @@ class Modules:
 
   def find(self, name: str) -> str:
     """Returns the file of the module with this dotted name; empty where no folder has it."""
+    parts = name.split(".")
     for folder in self.search:
-      base = os.path.join(folder, *name.split("."))
+      if whose.is_ours(folder, parts[0]):
+        continue
+      base = os.path.join(folder, *parts)
       for path in (os.path.join(base, "__init__.py"), base + ".py"):
-        if os.path.isfile(path) and not _is_ours(path):
+        if os.path.isfile(path):
           return path
     return ""
 
@@ -114,20 +116,11 @@ class Modules:
     root = name.partition(".")[0]
     if root == "tensorflow":
       return False
-    folders = (pathlib.Path(folder, root) for folder in self.search)
-    return bool(self.find(root)) or any(_has_modules(folder) for folder in folders)
-
-
-def _has_modules(folder: pathlib.Path) -> bool:
-  """Tells whether a folder is a package without an `__init__.py`, and not one of data."""
-  files = itertools.chain(folder.glob("*.py"), folder.glob("*/*.py"))
-  return not _is_ours(str(folder)) and next(files, None) is not None
-
-
-def _is_ours(path: str) -> bool:
-  """Tells whether a path is of this package or lies beside it, and is no fork's."""
-  real = pathlib.Path(path).resolve()
-  return real == _OUR_PACKAGE or _OUR_PACKAGE in real.parents or real.parent == _OUR_PACKAGE.parent
+    return bool(self.find(root)) or any(
+      whose.has_modules(os.path.join(folder, root))
+      for folder in self.search
+      if not whose.is_ours(folder, root)
+    )
 
 
 class Context(NamedTuple):
@@ -171,8 +164,9 @@ def bind(nodes: Iterable[ast.AST], names: Names, context: Context, guarded: bool
       for alias in node.names:
         _bind_import_from(node, alias, names, context, guarded)
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-      context.modules.search += added_folders(node.value, context.module.path)
+      add_folders(node.value, context.module.path, context.module.texts, context.modules.search)
     elif isinstance(node, ast.Assign):
+      note_texts(node, context.module.path, context.module.texts)
       value = context.dotted(node.value)._replace(imported=False)
       for target in node.targets:
         if isinstance(target, ast.Name):

@@ -128,12 +128,20 @@ def test_this_package_is_none_of_the_script_s_modules(tmp_path):
     "sys.path.append('inner')",
     "sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'inner'))",
     "sys.path.insert(0, os.getcwd() + '/inner')",
+    "here = os.path.abspath(__file__)\nsys.path.append(os.path.split(here)[0] + '/inner')",
   ],
 )
 def test_folders_that_a_script_adds_are_searched(tmp_path, monkeypatch, text):
   monkeypatch.chdir(tmp_path)
   found = read(tmp_path, f"import sys, os\n{text}\nimport late", late_of_inner="import torch")
   assert [pathlib.Path(path).name for path in found.modules] == ["script.py", "late.py"]
+
+
+def test_folders_are_searched_in_the_order_of_a_run(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  text = "import sys\nsys.path.insert(0, 'a')\nsys.path.append('b')\nsys.path.insert(0, 'c')"
+  folders = [str(tmp_path / name) for name in ("c", "a", "", "b")]
+  assert read(tmp_path, text).search == [folder.rstrip("/") for folder in folders]
 
 
 def test_folders_that_only_a_run_tells_are_left_out(tmp_path):
