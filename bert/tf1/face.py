@@ -10,6 +10,7 @@ import types
 from typing import Any
 
 import bert.tf1.real  # noqa: F401  (first: it sets what TensorFlow reads when it is imported)
+import bert.tf1.threads  # noqa: F401  (it bounds the threads of sessions)
 from bert.tf1 import contrib, estimator, extremes, parsing, signatures
 from bert.tf1.errors import missing
 from bert.tf1.real import tf
