@@ -9,8 +9,9 @@ import sys
 import types
 from typing import Any
 
-import bert.tf1.real  # noqa: F401  (first: it sets what TensorFlow reads when it is imported)
-import bert.tf1.threads  # noqa: F401  (it bounds the threads of sessions)
+import bert.tf1.real  # First: it sets what TensorFlow reads when it is imported.
+import bert.tf1.threads
+import bert.tf1.token_weights  # noqa: F401  (both change what TensorFlow itself does)
 from bert.tf1 import contrib, estimator, extremes, parsing, signatures
 from bert.tf1.errors import missing
 from bert.tf1.real import tf
