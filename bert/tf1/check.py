@@ -64,6 +64,9 @@ def judge(program: uses.Program) -> list[Line]:
     finding = find(use, supplied)
     if finding:
       found.setdefault(finding, []).append(use)
+  for use, path in program.missing:
+    finding = Finding(Verdict.NOT_THERE, use.name, f"{path} has no such module or name.")
+    found.setdefault(finding, []).append(use)
   lines = []
   for finding, its in found.items():
     if finding.verdict == Verdict.NOT_THERE and all(use.guarded for use in its):

@@ -172,6 +172,49 @@ def test_a_name_in_a_try_does_not_count(tmp_path):
   assert failures == 1
 
 
+def test_a_name_that_the_script_assigns_need_not_be_there(tmp_path):
+  script = "from tensorflow.python.util import deprecation\nimport tensorflow as tf\n"
+  assigned = "deprecation._PER_MODULE_WARNING_LIMIT = 0\ntf.own = 1\nprint(tf.own + tf.own.imag)\n"
+  assert report(tmp_path, script + assigned)[1] == 0
+  text, failures = report(tmp_path, script + "tf.nowhere += 1\ntf.nothing.at_all = 2\n")
+  assert failures == 2, text
+
+
+def test_a_library_of_operations_needs_its_file(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  script = "import tensorflow as tf\nNAME = './x' + '.so'\ntf.load_op_library(NAME)\n"
+  text, failures = report(tmp_path, script)
+  assert failures == 1
+  assert f"the file ./x.so is not in {tmp_path}" in " ".join(text.split())
+  (tmp_path / "x.so").write_bytes(b"")
+  text, failures = report(tmp_path, script)
+  assert failures == 0
+  assert "built for 1.15 does not load" in " ".join(text.split())
+
+
+def test_what_a_local_package_lacks(tmp_path):
+  (tmp_path / "plain").mkdir()
+  (tmp_path / "plain" / "inner.py").write_text("from . import gone\n")
+  (tmp_path / "whole").mkdir()
+  (tmp_path / "whole" / "__init__.py").write_text("x: int = 1\n")
+  (tmp_path / "open").mkdir()
+  (tmp_path / "open" / "__init__.py").write_text("from os import *\n")
+  there = "from whole import x\nfrom plain import inner\nfrom open import path\n"
+  guarded = "try:\n  import whole.more\nexcept ImportError: pass\n"
+  text, failures = report(tmp_path, there + "import plain.inner\n" + guarded)
+  assert failures == 1, text
+  assert "  plain.gone " in text
+  missing = (
+    "from whole import y\nimport plain.no\nfrom whole.deep.er import z\nfrom modul import a\n"
+  )
+  text, failures = report(tmp_path, there + missing, modul="b = 1\n")
+  assert failures == 5, text
+  for name in ("whole.y", "plain.no", "whole.deep", "modul.a"):
+    assert f"  {name} " in text
+  said = " ".join(text.split())
+  assert f"{tmp_path}/whole/__init__.py has no such module or name." in said
+
+
 def test_names_of_python_and_numpy_that_are_supplied(tmp_path):
   text, failures = report(
     tmp_path, "import numpy as np, collections\nnp.int\ncollections.Iterable\n"

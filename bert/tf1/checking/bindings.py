@@ -5,6 +5,8 @@ are followed. Where the text does not tell, a name stands for something unknown.
 """
 
 import ast
+import importlib.machinery
+import importlib.util
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -47,6 +49,27 @@ class Module:
     self.path, self.package, self.tree = path, package, tree
     self.names: Names = {}
     self.texts: dict[str, str] = {}  # values of its variables, as far as they are known paths
+
+  def may_have(self, name: str) -> bool:
+    """Tells whether the module may have a name: it binds it, or more than its text tells."""
+    return (
+      name in self.names
+      or name.startswith("__")
+      or any(_hides_names(node) for node in ast.walk(self.tree))
+    )
+
+
+def _hides_names(node: ast.AST) -> bool:
+  """Tells whether a statement may bind names at the top level that the text does not show."""
+  if isinstance(node, ast.ImportFrom):
+    return any(alias.name == "*" for alias in node.names)
+  name = getattr(node, "id", getattr(node, "name", getattr(node, "attr", "")))
+  return isinstance(node, ast.Global) or name in ("__getattr__", "exec", "globals", "modules")
+
+
+def _compiled(base: str) -> list[str]:
+  """Returns the paths of a module's file in other forms than its source."""
+  return [base + suffix for suffix in importlib.machinery.all_suffixes()]
 
 
 class Modules:
@@ -110,6 +133,45 @@ class Modules:
         if os.path.isfile(path):
           return path
     return ""
+
+  def gap(self, name: str) -> tuple[str, str]:
+    """Finds the first part of a dotted name that its local module or package lacks.
+
+    Returns:
+      The name up to this part, and the file or folder that lacks it; both empty where all parts are
+      there, or where the text does not tell.
+    """
+    parts = name.split(".")
+    if self._may_be_installed(parts[0]):
+      return "", ""
+    for end in range(2, len(parts) + 1):
+      above, part = ".".join(parts[: end - 1]), ".".join(parts[:end])
+      module = self.named(above)
+      if self.find(part) or self._folders(part):
+        continue
+      if not module:  # A folder without an `__init__.py`, or a file that does not parse.
+        folders = self._folders(above)
+        return ("", "") if self.find(above) or not folders else (part, folders[0])
+      return ("", "") if module.may_have(parts[end - 1]) else (part, module.path)
+    return "", ""
+
+  def _folders(self, name: str) -> list[str]:
+    """Returns the folders, and files of other kinds, that Python may take for this module."""
+    found = []
+    for folder in self.search:
+      base = os.path.join(folder, *name.split("."))
+      found += [path for path in (base, *_compiled(base)) if os.path.exists(path)]
+    return found
+
+  def _may_be_installed(self, root: str) -> bool:
+    """Tells whether Python takes an installed package and not the searched folders' parts of it."""
+    if self.find(root) or root == "bert":
+      return False
+    try:
+      found = importlib.util.find_spec(root)
+    except ValueError:  # A module without a spec.
+      return True
+    return bool(found and found.origin)
 
   def is_local(self, name: str) -> bool:
     """Tells whether the first part of a dotted name is a module or a folder that is searched."""

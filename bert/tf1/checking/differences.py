@@ -13,6 +13,9 @@ _ORDER = (
   "The rate of a step is read before the step is counted; in 1.15 it was a race, and a step could "
   "take the next one's rate."
 )
+# Functions that load a compiled file.
+LIBRARY_LOADERS = ("tf.load_file_system_library", "tf.load_library", "tf.load_op_library")
+NEEDS_BUILDING = "One that was built for 1.15 does not load: build it from its source for this one."
 
 DIFFERENCES: dict[str, str] = {
   "tf.contrib.cluster_resolver.TPUClusterResolver": (
@@ -41,4 +44,5 @@ DIFFERENCES: dict[str, str] = {
     "A run with this seed repeats, but draws other numbers than 1.15 for operations without a seed "
     "of their own: theirs come from counting random operations, and no longer all operations."
   ),
+  **dict.fromkeys(LIBRARY_LOADERS, NEEDS_BUILDING),
 }

@@ -28,7 +28,7 @@ def add_folders(call: ast.Call, path: str, texts: dict[str, str], search: list[s
   at = {"sys.path.append": 0, "sys.path.insert": 1}.get(ast.unparse(call.func))
   if at is None or len(call.args) <= at:
     return
-  folder = _text(call.args[at], path, texts)
+  folder = text_of(call.args[at], path, texts)
   place = call.args[0].value if at and isinstance(call.args[0], ast.Constant) else len(search)
   if folder is not None and isinstance(place, int):
     search.insert(place, os.path.abspath(folder))
@@ -36,7 +36,7 @@ def add_folders(call: ast.Call, path: str, texts: dict[str, str], search: list[s
 
 def note_texts(statement: ast.Assign, path: str, texts: dict[str, str]) -> None:
   """Notes in `texts` what a statement of the file `path` makes of its variables."""
-  value = _text(statement.value, path, texts)
+  value = text_of(statement.value, path, texts)
   for target in statement.targets:
     if isinstance(target, ast.Name):
       texts.pop(target.id, None)
@@ -44,7 +44,7 @@ def note_texts(statement: ast.Assign, path: str, texts: dict[str, str]) -> None:
         texts[target.id] = value
 
 
-def _text(node: ast.expr, path: str, texts: dict[str, str]) -> str | None:
+def text_of(node: ast.expr, path: str, texts: dict[str, str]) -> str | None:
   """Returns the value of an expression of paths; None where it is not known."""
   if isinstance(node, ast.Constant):
     return node.value if isinstance(node.value, str) else None
@@ -53,7 +53,7 @@ def _text(node: ast.expr, path: str, texts: dict[str, str]) -> str | None:
   if isinstance(node, ast.Attribute):
     return {"os.pardir": os.pardir, "os.curdir": os.curdir, "os.sep": os.sep}.get(ast.unparse(node))
   if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-    parts = [_text(node.left, path, texts), _text(node.right, path, texts)]
+    parts = [text_of(node.left, path, texts), text_of(node.right, path, texts)]
     return "".join(part for part in parts if part) if None not in parts else None
   if isinstance(node, ast.Subscript) and ast.unparse(node).endswith("[0]"):  # os.path.split(...)[0]
     node = node.value
@@ -61,7 +61,7 @@ def _text(node: ast.expr, path: str, texts: dict[str, str]) -> str | None:
       return None
   if isinstance(node, ast.Call) and not node.keywords:
     function = _FUNCTIONS.get(ast.unparse(node.func))
-    values = [_text(argument, path, texts) for argument in node.args]
+    values = [text_of(argument, path, texts) for argument in node.args]
     if function and None not in values:
       return function(*values)
   return None

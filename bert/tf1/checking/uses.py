@@ -12,6 +12,7 @@ lead to files in the folders searched, and lists the dotted names that come from
 """
 
 import ast
+import itertools
 import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from bert.tf1.checking.bindings import (
   is_guard,
   stored,
 )
+from bert.tf1.checking.search_path import text_of
 
 # Functions that only Python 2 had.
 _PYTHON_2 = frozenset(
@@ -44,6 +46,7 @@ class Use(NamedTuple):
   guarded: bool  # a `try` or a condition on versions leaves the script another way
   at_start: bool  # the line runs as soon as the file is imported, being in no function
   call: ast.Call | None = None  # the call, where the name is called
+  argument: str | None = None  # its first argument, where that is a path that the text tells
 
 
 class Program(NamedTuple):
@@ -54,6 +57,7 @@ class Program(NamedTuple):
   imports: dict[str, Use]  # the first import of each package that is not local, by its name
   unparsed: list[Unparsed]  # the files that could not be read as Python 3
   search: list[str]  # the folders searched, with those that the modules add to `sys.path`
+  missing: list[tuple[Use, str]]  # what a local module lacks that is imported of it, and its path
 
 
 def read(script: str, is_module: bool, search: Sequence[str]) -> Program:
@@ -82,24 +86,31 @@ def read(script: str, is_module: bool, search: Sequence[str]) -> Program:
     raise ValueError(
       f"{path} is a notebook. Write it as a script first: jupyter nbconvert --to script {path}"
     )
-  program = Program(modules.paths, [], {}, modules.unparsed, modules.search)
+  program = Program(modules.paths, [], {}, modules.unparsed, modules.search, [])
+  assigned: set[str] = set()
   modules.at(path, package)
   modules.named(package)
   visited: set[int] = set()
   while len(visited) < len(modules.loaded):  # An import within a function adds modules.
     for module in modules.loaded:
       if id(module) not in visited:
-        _Visitor(modules, module, program).visit(module.tree)
+        _Visitor(modules, module, program, assigned).visit(module.tree)
       visited.add(id(module))
+  program.uses[:] = [use for use in program.uses if not assigned.intersection(_above(use.name))]
   return program
+
+
+def _above(name: str) -> Iterable[str]:
+  """Returns a dotted name and those that it begins with."""
+  return itertools.accumulate(name.split("."), "{}.{}".format)
 
 
 class _Visitor(ast.NodeVisitor):
   """Notes each use in a module."""
 
-  def __init__(self, modules: Modules, module: Module, program: Program):
+  def __init__(self, modules: Modules, module: Module, program: Program, assigned: set[str]):
     self._context = Context(modules, module, [module.names])
-    self._program = program
+    self._program, self._assigned = program, assigned
     self._guards = self._functions = 0  # How many of them the present line is in.
     self._in_class = False
 
@@ -111,10 +122,20 @@ class _Visitor(ast.NodeVisitor):
       self._note(f"builtins.{node.id}", node)
 
   def visit_Attribute(self, node: ast.Attribute) -> None:
-    if self._visit_use(node):
+    if isinstance(node.ctx, ast.Store):  # The script makes it: only its owner must be there.
+      name = self._context.dotted(node).dotted
+      if name:
+        self._assigned.add(name)
+      self.visit(node.value)
+    elif self._visit_use(node):
       self._visit_call_below(node)
     else:
       self.generic_visit(node)
+
+  def visit_AugAssign(self, node: ast.AugAssign) -> None:
+    if not (isinstance(node.target, ast.Attribute) and self._visit_use(node.target)):
+      self.visit(node.target)
+    self.visit(node.value)
 
   def visit_Call(self, node: ast.Call) -> None:
     if self._visit_use(node.func, node):
@@ -131,8 +152,9 @@ class _Visitor(ast.NodeVisitor):
   def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
     module = self._context.absolute(node)
     for alias in node.names:
-      if not node.level and module != "__future__":
-        self._visit_import(module if alias.name == "*" else f"{module}.{alias.name}", node)
+      name = module if alias.name == "*" else f"{module}.{alias.name}"
+      if module != "__future__":
+        self._visit_import(name, node)
 
   def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     for outside in (*node.decorator_list, node.returns):
@@ -196,9 +218,12 @@ class _Visitor(ast.NodeVisitor):
       self.visit(node)
 
   def _visit_import(self, name: str, node: ast.AST) -> None:
-    if self._context.modules.is_local(name):
-      return
     root = name.partition(".")[0]
+    if getattr(node, "level", 0) or self._context.modules.is_local(name):
+      missing, path = self._context.modules.gap(name) if root else ("", "")
+      if missing:
+        self._program.missing.append((self._use(missing, node), path))
+      return
     use = self._note(name, node)
     if root not in self._program.imports or self._program.imports[root].guarded:
       self._program.imports[root] = use
@@ -206,7 +231,14 @@ class _Visitor(ast.NodeVisitor):
   def _note(
     self, name: str, node: ast.AST, guarded: bool = False, call: ast.Call | None = None
   ) -> Use:
-    path, line = self._context.module.path, getattr(node, "lineno", 1)
-    use = Use(name, path, line, guarded or self._guards > 0, not self._functions, call)
+    use = self._use(name, node, guarded, call)
     self._program.uses.append(use)
     return use
+
+  def _use(
+    self, name: str, node: ast.AST, guarded: bool = False, call: ast.Call | None = None
+  ) -> Use:
+    module, line = self._context.module, getattr(node, "lineno", 1)
+    argument = text_of(call.args[0], module.path, module.texts) if call and call.args else None
+    guarded = guarded or self._guards > 0
+    return Use(name, module.path, line, guarded, not self._functions, call, argument)

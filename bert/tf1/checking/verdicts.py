@@ -6,13 +6,14 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import types
 import warnings
 from typing import Any, NamedTuple
 
 import bert.tf1
-from bert.tf1.checking.differences import DIFFERENCES
+from bert.tf1.checking.differences import DIFFERENCES, LIBRARY_LOADERS, NEEDS_BUILDING
 from bert.tf1.checking.uses import Use
 from bert.tf1.errors import NotAvailableError, missing
 from bert.tf1.face import INTERNAL
@@ -66,21 +67,21 @@ def find(use: Use, supplied: frozenset[str]) -> Finding | None:
   if parts[0] == "tensorflow_hub" and not importlib.util.find_spec("tensorflow_hub"):
     return None  # `check` names it with the packages that are needed.
   if parts[0] in ("tensorflow", "tensorflow_hub", "bert", *LIBRARY):
-    return _find_in_face(_as_shown(parts), use.call)
+    return _find_in_face(_as_shown(parts), use)
   if parts[0] == "numpy" or parts[0] in sys.stdlib_module_names - _UNIMPORTABLE:
     return _find_in_python(parts, supplied)
   return None
 
 
-def _find_in_face(parts: list[str], call: ast.Call | None) -> Finding | None:
+def _find_in_face(parts: list[str], use: Use) -> Finding | None:
   try:
-    reached = _reach(parts, call is not None)
+    reached = _reach(parts, use.call is not None)
   except _MissingError as gone:
     name, note = gone.args
     return Finding(Verdict.NOT_THERE, name, note.partition(_UNAVAILABLE)[2] or note)
   if reached is None or "." not in reached.name:
     return None
-  refused = _refused(reached, call) if call and reached.is_whole else ""
+  refused = _refused(reached, use) if use.call and reached.is_whole else ""
   if refused:
     return Finding(Verdict.NOT_THERE, reached.name, refused)
   if reached.is_method:
@@ -163,8 +164,11 @@ def _part(value: Any, name: str, owner: str) -> Any:
     ) from None
 
 
-def _refused(reached: _Reached, call: ast.Call) -> str:
+def _refused(reached: _Reached, use: Use) -> str:
   """Why a call cannot be made as the script makes it; empty where nothing speaks against it."""
+  call = use.call
+  if reached.name in LIBRARY_LOADERS and use.argument and not os.path.exists(use.argument):
+    return f"there, but the file {use.argument} is not in {os.getcwd()}. {NEEDS_BUILDING}"
   try:
     signature = inspect.signature(reached.value)
   except (TypeError, ValueError):
