@@ -1,16 +1,22 @@
 """Lines that TensorFlow's C++ libraries write to stderr when they start."""
 
 import contextlib
+import ctypes
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 
 # Written whatever TF_CPP_MIN_LOG_LEVEL says, and of no use to users.
 _START_LINE = re.compile(
   rb"WARNING: All log messages before absl::InitializeLog|"
-  rb"[IWE]0000 .*(oneDNN custom operations|Could not find cuda drivers|failed call to cuInit)"
+  rb"[IWE]0000 .*(oneDNN custom operations|Could not find cuda drivers|failed call to cuInit|"
+  rb"oneDNN supports DT_)"
 )
+# `void DataTypeUnsupportedWarning(const DataType&)`
+_ONEDNN_LINE = "_ZN10tensorflow26DataTypeUnsupportedWarningERKNS_8DataTypeE"
+_DT_INT32 = 3
 
 
 @contextlib.contextmanager
@@ -27,6 +33,7 @@ def hidden() -> Iterator[None]:
     os.dup2(written.fileno(), 2)
     try:
       yield
+      _write_onednn_line()
     finally:
       os.dup2(stderr, 2)
       os.close(stderr)
@@ -34,3 +41,16 @@ def hidden() -> Iterator[None]:
       for line in written:
         if not _START_LINE.match(line):
           os.write(2, line)
+
+
+def _write_onednn_line() -> None:
+  """Lets oneDNN write now what it writes once in each process, as if an operation had failed.
+
+  It says `oneDNN supports DT_INT32 only on platforms with AVX-512` of the first operation on whole
+  numbers, on every machine, some time in a good run.
+  """
+  tensorflow = sys.modules.get("tensorflow")
+  with contextlib.suppress(AttributeError, OSError):  # No TensorFlow yet, or one without oneDNN.
+    folder = tensorflow.sysconfig.get_lib()
+    library = ctypes.CDLL(os.path.join(folder, "libtensorflow_framework.so.2"))
+    getattr(library, _ONEDNN_LINE)(ctypes.byref(ctypes.c_int(_DT_INT32)))

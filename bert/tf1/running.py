@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import runpy
 import sys
 import traceback
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from absl import flags
 
 import bert.tf1
-from bert.tf1 import importing, seeds
+from bert.tf1 import importing, quiet_stderr, seeds
 from bert.tf1.errors import NotAvailableError
 from bert.tf1.real import tf
 
@@ -27,6 +28,11 @@ _FILE_ERRORS = (
     )
   ),
 )
+# Lines of a graph error's message around its cause, and what precedes that in a list of causes.
+_SAYS_NO_CAUSE = re.compile(
+  r"\s*$|Graph execution error:|Detected at node |\s+\[\[|\d+ root error|\s+File "
+)
+_ROOT_ERROR = re.compile(r"\(\d+\) (?:[A-Z_]+: )?")
 _PYTHON_2 = (
   "If it is Python 2, convert a copy first, for example with `2to3` of a Python before 3.13."
 )
@@ -47,6 +53,7 @@ def run(
   Returns:
     The exit status: 1 if an error ended it, 130 after Ctrl-C.
   """
+  quiet_stderr.start()
   if seed is not None:
     seeds.make_repeatable(seed)
   bert.tf1.install(folder)
@@ -85,7 +92,31 @@ def _explain(error: BaseException, target: str) -> int:
     print(f"{place}{type(error).__name__}: {message.splitlines()[0]}", file=sys.stderr)
   else:
     _show(error)
+    if isinstance(error, tf.errors.OpError):
+      print(_cause(error, place), file=sys.stderr)
   return 1
+
+
+def _cause(error: tf.errors.OpError, place: str) -> str:
+  """Returns the last line of a graph error, whose cause stands amid a hundred lines of stacks.
+
+  Args:
+    error: raised by a session.
+    place: where the script ran the session, as `FILE:LINE: `; the line that made the operation is
+      said instead where it is known.
+  """
+  message = error.message.partition("\nOriginal stack trace for ")[0]
+  lines = re.split(r"\nNode: '.*'\n", message)[-1].splitlines()
+  cause = next((line.strip() for line in lines if not _SAYS_NO_CAUSE.match(line)), "")
+  operation = f"{error.op.name}: " if error.op is not None else ""
+  made_at = [
+    frame
+    for frame in (error.op.traceback if error.op is not None else ())
+    if importing.is_script_file(frame.filename)
+  ]
+  if made_at:
+    place = f"{made_at[-1].filename}:{made_at[-1].lineno}: "
+  return f"{place}{operation}{_ROOT_ERROR.sub('', cause) or type(error).__name__}"
 
 
 def _is_about_a_file(error: BaseException) -> bool:

@@ -1,6 +1,8 @@
 """Which lines on stderr are hidden while TensorFlow starts."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -34,3 +36,15 @@ def test_what_was_written_before_an_error_is_shown(monkeypatch, capfdbinary):
   assert capfdbinary.readouterr().err == OTHER
   os.write(2, b"after\n")
   assert capfdbinary.readouterr().err == b"after\n"
+
+
+@pytest.mark.ci
+def test_onednn_speaks_of_whole_numbers_while_it_is_hidden():
+  code = (
+    "from bert.io import start_lines\nwith start_lines.hidden():\n  import tensorflow as tf\n"
+    "  tf.config.list_physical_devices()\ntf.transpose(tf.ones([2, 3], tf.int64))"
+  )
+  environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+  done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+  assert b"oneDNN" not in done.stderr
+  assert done.returncode == 0, done.stderr

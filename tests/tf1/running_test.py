@@ -207,6 +207,41 @@ def test_how_a_script_ends(tmp_path, source, status, message):
   assert done.stderr.count("Traceback") == (1 if "Zero" in message else 0)
 
 
+GRAPH_ERROR = """
+import os
+import tensorflow as tf
+OPTIMIZER = b"E0000 00:00:1.5  77 meta_optimizer.cc:9] layout failed: INVALID_ARGUMENT: a\\n"
+os.write(2, OPTIMIZER.replace(b"layout failed", b"Iteration = 0, topological sort failed"))
+os.write(2, OPTIMIZER + b"E0000 00:00:1.5  77 gpu.cc:9] real\\n50%")
+def rows(ids):
+  return tf.gather(tf.get_variable("table", [3, 2]), ids, name="rows")
+with tf.variable_scope("bert"):
+  ids = tf.placeholder(tf.int32, [None])
+  found = rows(ids)
+with tf.Session() as session:
+  session.run(tf.global_variables_initializer())
+  session.run([found, tf.reduce_sum(found)], {ids: [1, 7]})
+"""
+
+
+@pytest.mark.ci
+def test_a_graph_error_ends_with_its_cause(tmp_path):
+  (tmp_path / "script.py").write_text(GRAPH_ERROR)
+  done = run_tf1("script.py", folder=tmp_path)
+  assert done.returncode == 1
+  assert done.stderr.endswith("\nscript.py:8: bert/rows: indices[1] = 7 is not in [0, 3)\n")
+  assert "script.py" in done.stderr.partition("Traceback")[2]
+  assert " failed: " not in done.stderr  # The optimizer's lines are of good runs.
+  assert "gpu.cc:9] real\n50%" in done.stderr
+
+
+@pytest.mark.ci
+def test_the_last_words_of_a_process_that_is_aborted(tmp_path):
+  (tmp_path / "script.py").write_text("import os\nos.write(2, b'F0000 why\\n')\nos.abort()\n")
+  done = run_tf1("script.py", folder=tmp_path)
+  assert (done.returncode, done.stderr) == (-signal.SIGABRT, "F0000 why\n")
+
+
 PRINT = "import tensorflow as tf\nprint(tf.VERSION)\n"
 ODD_SCRIPTS = {
   # file -> bytes, exit status, what it writes at last
