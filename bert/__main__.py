@@ -1,9 +1,10 @@
-"""The command `bert`, also as `python -m bert`: `bert run_classifier --task_name=MRPC`.
+"""The command `bert`, also as `python -m bert_alive`: `bert run_classifier --task_name=MRPC`.
 
 A word is the name of a script; the rest of the line is the script's own command line. Importing
 this module and listing the words imports no script, so the answer comes at once.
 """
 
+import os
 import runpy
 import sys
 from collections.abc import Iterable, Sequence
@@ -55,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(_unknown(arguments[0], known), file=sys.stderr)
     return 1
   sys.argv = [f"bert {word}", *arguments[1:]]
+  if word != "tf1":  # Whose scripts may import another `bert`.
+    _let_workers_find_this_project()
   try:
     runpy.run_module(
       known[word].module,
@@ -66,6 +69,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\nInterrupted.", file=sys.stderr)
     return 130
   return 0
+
+
+def _let_workers_find_this_project() -> None:
+  """Puts folders of PYTHONPATH with another package `bert` behind all others.
+
+  A worker process starts with this one's `sys.path` or PYTHONPATH, and imports `bert` by its name.
+  """
+  for folder in [path for path in sys.path[1:] if path and _has_another_bert(path)]:
+    sys.path.remove(folder)
+    sys.path.append(folder)
+  if "PYTHONPATH" in os.environ:
+    paths = os.environ["PYTHONPATH"].split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(p for p in paths if not _has_another_bert(p))
+
+
+def _has_another_bert(folder: str) -> bool:
+  package = os.path.join(folder, "bert")
+  return os.path.exists(package) and not os.path.samefile(package, installation.PACKAGE)
 
 
 def words() -> dict[str, Word]:

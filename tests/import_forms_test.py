@@ -198,8 +198,8 @@ def test_a_form_installed(installation, name, tmp_path, foreign_folder):
 @pytest.mark.ci
 def test_names_in_site_packages(installation):
   metadata = f"bert_alive-{bert.__version__}.dist-info"
-  package = "_bert_alive.pth" if is_editable(installation) else "bert"
-  assert installation.names() == sorted([package, metadata])
+  packages = ["_bert_alive.pth"] if is_editable(installation) else ["bert", "bert_alive"]
+  assert installation.names() == sorted([*packages, metadata])
 
 
 @pytest.mark.ci
@@ -267,6 +267,28 @@ def test_a_script_of_tensorflow_1_beside_its_own_package_bert(installation, tmp_
   done = installation.run_command("tf1", "script.py", folder=tmp_path)
   expected = "1.15.5 bert.tf1.contrib.layers bert.tf1.library.modeling\n"
   assert done.stdout == expected, done.stderr
+
+
+@pytest.mark.ci
+def test_the_command_where_the_path_leads_to_another_bert(installation, tmp_path):
+  (tmp_path / "bert").mkdir()
+  (tmp_path / "bert" / "__init__.py").write_text("WHOSE = 'other'\n")
+  (tmp_path / "script.py").write_text(
+    "import bert, tensorflow as tf\nprint(bert.WHOSE, tf.VERSION)"
+  )
+  (tmp_path / "texts.txt").write_text("a text of words\n" * 30)
+  environment = installation.environment | {"PYTHONPATH": str(tmp_path)}
+  beside = installation._replace(environment=environment)
+  done = beside.run_command("tf1", "script.py", folder=tmp_path)
+  assert done.stdout == "other 1.15.5\n", done.stderr
+  done = beside.run("-m", "bert_alive", "--version", folder=tmp_path)
+  assert done.stdout.split()[:2] == ["bert-alive", bert.__version__]
+  done = beside.run_command(
+    *("create_vocab", "--input_file=texts.txt", "--output_file=vocab.txt", "--vocab_size=40"),
+    "--num_workers=2",
+    folder=tmp_path,
+  )
+  assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.ci

@@ -118,3 +118,17 @@ def test_a_program_of_the_users_keeps_its_hook(tmp_path, words):
   subprocess.run(
     [sys.executable, *words], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, check=True
   )
+
+
+def test_the_command_under_a_name_that_nobody_else_has(tmp_path):
+  (tmp_path / "bert").mkdir()
+  (tmp_path / "bert" / "__init__.py").write_text("raise ImportError('another bert')\n")
+  done = subprocess.run(
+    [sys.executable, "-m", "bert_alive", "--version"],
+    env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.stdout.split()[:2] == ["bert-alive", bert.__version__], done.stderr

@@ -1,6 +1,6 @@
 """TensorFlow 1.15's face on today's TensorFlow: scripts of 2018 to 2021 run unedited.
 
-  python -m bert.tf1 run_ner.py --do_train=true ...     a script, nothing changed in it
+  bert tf1 run_ner.py --do_train=true ...               a script, nothing changed in it
   import bert.tf1; bert.tf1.install()                   notebooks, pytest: before other imports
   from bert import tf1 as tf                            in code of one's own
 

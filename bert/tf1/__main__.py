@@ -1,6 +1,7 @@
 """Run a script of TensorFlow 1.x, such as a fork of google-research/bert, without changing it.
 
-  python -m bert.tf1 [--cwd=DIR] [--seed=N] [--check] SCRIPT [flags of the script]
+  bert tf1 [--cwd=DIR] [--seed=N] [--check] SCRIPT [flags of the script]
+  python -m bert_alive tf1 ...     the same, also beside a package `bert` of the script's own
 
 What stands before the script's name is for this command; what follows is the script's own.
 """
@@ -18,6 +19,7 @@ Run a script of TensorFlow 1.x (a fork of google-research/bert of 2018 to 2021) 
 
   bert tf1 [OPTIONS] SCRIPT [flags of the script]
   bert tf1 [OPTIONS] -m MODULE [flags of the module]
+  python -m bert_alive tf1 ...    the same, where the command is not on the path
 
   --cwd=DIR   Change to this folder first, as `cd DIR` would.
   --seed=N    Make the run repeatable: seeds and the order of all sums are fixed.

@@ -6,6 +6,8 @@ import types
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
+from absl import flags
+
 
 class NotAvailableError(AttributeError):
   """A name of TensorFlow 1.x that cannot be had; the message says what to do instead.
@@ -37,6 +39,13 @@ def missing(
       else "see docs/forks.md for what is there."
     )
   return NotAvailableError(f"{owner}.{name} is not available on this TensorFlow: {remedy}")
+
+
+def no_tpu() -> str:
+  """Says that there is no TPU, and what to do: leave the flags out that the script has for it."""
+  own = [f"--{name}" for name in ("use_tpu", "tpu_name") if name in flags.FLAGS]
+  remedy = f"Leave {' and '.join(own)} out" if own else "Set use_tpu=False in the script"
+  return f"there is no TPU support here. {remedy}: the CPU or a GPU is used."
 
 
 def _is_public(name: str, value: object) -> bool:

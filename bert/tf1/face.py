@@ -78,6 +78,8 @@ _FACE = _overlay(
     **parsing.NAMES,
     **extremes.NAMES,
     "compat.v1": sys.modules["bert.tf1"],
+    "compat.v2.compat.v1": sys.modules["bert.tf1"],
+    "compat.v2.estimator": estimator,
     "distribute.cluster_resolver.TPUClusterResolver": contrib.cluster_resolver.TPUClusterResolver,
   },
 )

@@ -32,6 +32,7 @@ IMPORTS = """
 import importlib, json, sys
 import tensorflow as tf
 import tensorflow.compat.v1 as tf_v1
+import tensorflow.compat.v2 as tf_v2
 import tensorflow.contrib.layers as deep_layers
 from tensorflow.contrib import crf, tpu as contrib_tpu
 from tensorflow.contrib.crf.python.ops import crf as crf_file
@@ -52,6 +53,7 @@ def message(statement):
 facts = {
   "version": tf.__version__,
   "one face": tf is tf_v1 is tf.compat.v1 is importlib.import_module("tensorflow"),
+  "v2": [tf_v2.estimator is tf.estimator, tf_v2.compat.v1 is tf, tf.compat.v2 is tf_v2],
   "contrib": [deep_layers is tf.contrib.layers, crf is tf.contrib.crf,
               crf_file.crf_decode is crf.crf_decode, contrib_tpu is tf.contrib.tpu],
   "inside": math_ops.__name__,
@@ -87,6 +89,7 @@ def test_what_imports_give(tmp_path):
   assert facts == {
     "version": "1.15.5",
     "one face": True,
+    "v2": [True] * 3,
     "contrib": [True] * 4,
     "inside": "tensorflow.python.ops.math_ops",
     "flags": True,

@@ -19,7 +19,7 @@ NEEDS_BUILDING = "One that was built for 1.15 does not load: build it from its s
 
 DIFFERENCES: dict[str, str] = {
   "tf.contrib.cluster_resolver.TPUClusterResolver": (
-    _NO_TPU + "making one is refused. Scripts make one only with --use_tpu: leave it out."
+    _NO_TPU + "making one is refused. Scripts make one only where a flag says so, mostly --use_tpu."
   ),
   "tf.contrib.distribute.CollectiveAllReduceStrategy": _ONE_REPLICA,
   "tf.contrib.distribute.MirroredStrategy": _ONE_REPLICA,

@@ -1,5 +1,6 @@
 """`tf.contrib.cluster_resolver`: finding TPUs, of which there are none here."""
 
+from bert.tf1 import errors
 from bert.tf1.errors import NotAvailableError, unknown_name
 from bert.tf1.real import tf
 
@@ -7,7 +8,7 @@ SimpleClusterResolver = tf.distribute.cluster_resolver.SimpleClusterResolver
 
 
 class TPUClusterResolver:
-  """Refuses to look for a TPU: scripts make one only if --use_tpu is given.
+  """Refuses to look for a TPU: scripts make one only where they are told to use it.
 
   Raises:
     NotAvailableError: always.
@@ -15,10 +16,7 @@ class TPUClusterResolver:
 
   def __init__(self, tpu=None, zone=None, project=None, **kwargs):
     del zone, project, kwargs
-    raise NotAvailableError(
-      f"TPUClusterResolver({tpu!r}): there is no TPU support here. Leave --use_tpu and --tpu_name "
-      "out: the CPU or a GPU is used."
-    )
+    raise NotAvailableError(f"TPUClusterResolver({tpu!r}): {errors.no_tpu()}")
 
 
 __getattr__ = unknown_name(__name__)

@@ -9,7 +9,7 @@ import inspect
 
 from tensorflow.python.ops import summary_ops_v2
 
-from bert.tf1.errors import NotAvailableError, unknown_name
+from bert.tf1.errors import NotAvailableError, no_tpu, unknown_name
 from bert.tf1.estimator import run_config
 from bert.tf1.estimator.estimator import Estimator, loss_logger
 from bert.tf1.estimator.inputs_of import accepted_arguments
@@ -17,8 +17,6 @@ from bert.tf1.estimator.specs import EstimatorSpec, ModeKeys
 from bert.tf1.real import tf
 
 __all__ = ["InputPipelineConfig", "RunConfig", "TPUConfig", "TPUEstimator", "TPUEstimatorSpec"]
-
-_NO_TPU = "there is no TPU support here. Leave --use_tpu out: the CPU or a GPU is used."
 
 
 class InputPipelineConfig:
@@ -295,7 +293,7 @@ class TPUEstimator(Estimator):
     del batch_axis, eval_on_tpu, export_to_tpu, export_to_cpu
     del embedding_config_spec, export_saved_model_api_version
     if use_tpu:
-      raise NotAvailableError(f"TPUEstimator(use_tpu=True): {_NO_TPU}")
+      raise NotAvailableError(f"TPUEstimator(use_tpu=True): {no_tpu()}")
     if config is None or not isinstance(config, RunConfig):
       raise ValueError("`config` must be provided with type `tpu_config.RunConfig`")
     if params is not None and "batch_size" in params:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert.tf1 import estimator as tfe
-from bert.tf1.contrib import summary
+from bert.tf1.contrib import cluster_resolver, summary
 from bert.tf1.estimator import tpu
 from bert.tf1.estimator.global_step import count_after_readers
 from bert.tf1.real import tf
@@ -209,8 +209,19 @@ def test_tpu_estimator_logs_the_rate_of_a_short_run(tmp_path, caplog):
 
 def test_use_tpu_is_refused(tmp_path):
   config = tpu.RunConfig(model_dir=str(tmp_path))
-  with pytest.raises(AttributeError, match="no TPU support here"):
+  with pytest.raises(
+    AttributeError, match=r"no TPU support here\. Set use_tpu=False in the script:"
+  ):
     tpu.TPUEstimator(model_fn, config=config, use_tpu=True)
+
+
+def test_flags_for_a_tpu_are_named_where_the_script_has_them(monkeypatch):
+  monkeypatch.setattr("absl.flags.FLAGS", {"use_tpu": True})
+  with pytest.raises(AttributeError, match=r"Leave --use_tpu out: the CPU or a GPU is used"):
+    tpu.TPUEstimator(model_fn, use_tpu=True)
+  monkeypatch.setattr("absl.flags.FLAGS", {"use_tpu": True, "tpu_name": ""})
+  with pytest.raises(AttributeError, match="Leave --use_tpu and --tpu_name out"):
+    cluster_resolver.TPUClusterResolver()
 
 
 @pytest.mark.parametrize("resource", [False, True])
