@@ -72,13 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _let_workers_find_this_project() -> None:
-  """Puts folders of PYTHONPATH with another package `bert` behind all others.
+  """Puts folders with another package `bert` behind all others: the current one, PYTHONPATH's.
 
   A worker process starts with this one's `sys.path` or PYTHONPATH, and imports `bert` by its name.
   """
-  for folder in [path for path in sys.path[1:] if path and _has_another_bert(path)]:
-    sys.path.remove(folder)
-    sys.path.append(folder)
+  sys.path.sort(key=_has_another_bert)
   if "PYTHONPATH" in os.environ:
     paths = os.environ["PYTHONPATH"].split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(p for p in paths if not _has_another_bert(p))
@@ -86,7 +84,9 @@ def _let_workers_find_this_project() -> None:
 
 def _has_another_bert(folder: str) -> bool:
   package = os.path.join(folder, "bert")
-  return os.path.exists(package) and not os.path.samefile(package, installation.PACKAGE)
+  if os.path.isdir(package):
+    return not os.path.samefile(package, installation.PACKAGE)
+  return os.path.isfile(package + ".py")
 
 
 def words() -> dict[str, Word]:

@@ -276,7 +276,8 @@ def test_the_command_where_the_path_leads_to_another_bert(installation, tmp_path
   (tmp_path / "script.py").write_text(
     "import bert, tensorflow as tf\nprint(bert.WHOSE, tf.VERSION)"
   )
-  (tmp_path / "texts.txt").write_text("a text of words\n" * 30)
+  for name in ("a.txt", "b.txt"):  # one for each worker, which imports `bert` by its name
+    (tmp_path / name).write_text("a text of words\n" * 30)
   environment = installation.environment | {"PYTHONPATH": str(tmp_path)}
   beside = installation._replace(environment=environment)
   done = beside.run_command("tf1", "script.py", folder=tmp_path)
@@ -284,7 +285,7 @@ def test_the_command_where_the_path_leads_to_another_bert(installation, tmp_path
   done = beside.run("-m", "bert_alive", "--version", folder=tmp_path)
   assert done.stdout.split()[:2] == ["bert-alive", bert.__version__]
   done = beside.run_command(
-    *("create_vocab", "--input_file=texts.txt", "--output_file=vocab.txt", "--vocab_size=40"),
+    *("create_vocab", "--input_file=a.txt,b.txt", "--output_file=vocab.txt", "--vocab_size=40"),
     "--num_workers=2",
     folder=tmp_path,
   )
