@@ -51,7 +51,7 @@ def install(face: types.ModuleType, folder: str | None = None) -> None:
   _folder = os.path.realpath(folder or os.getcwd())
   if _OthersFirst not in sys.meta_path:
     sys.meta_path.insert(0, _OthersFirst)
-  _is_ours("bert")
+  _stands_in("bert")  # Else ours makes room now, before anything asks for it in another way.
   python2018.supply()
   builtins.__import__ = _import
   importlib.import_module = _import_module
@@ -116,9 +116,9 @@ def _import(name, globals=None, locals=None, fromlist=(), level=0):
     top = name.partition(".")[0]
     if top == "tensorflow":
       return _tensorflow(name, fromlist)
-    if top == "bert" and _is_ours("bert"):
+    if top == "bert" and _stands_in("bert"):
       return of_bert(name, globals, locals, fromlist)
-    if name in LIBRARY and _is_ours(name):
+    if name in LIBRARY and _stands_in(name):
       return LIBRARY[name]
     if name == "tensorflow_hub":
       module = hub.load(_real_import)
@@ -133,17 +133,17 @@ def _import_module(name, package=None):
     top, _, rest = name.partition(".")
     if top == "tensorflow":
       return _tensorflow(name, ("*",))
-    if name in LIBRARY and _is_ours(name):
+    if name in LIBRARY and _stands_in(name):
       return LIBRARY[name]
-    if top == "bert" and _is_ours("bert") and rest in LIBRARY:
+    if top == "bert" and _stands_in("bert") and rest in LIBRARY:
       return LIBRARY[rest]
   return _real_import_module(name, package)
 
 
-def _is_ours(name: str) -> bool:
-  """Tells whether this project stands in for a module: the script has none of its own.
+def _stands_in(name: str) -> bool:
+  """Tells whether this project stands in for a module that the script has not, itself.
 
-  Where it has one, what was imported of this project's under the name makes room for it.
+  Where it has one, what was imported of this project's under that name is removed to make room.
   """
   loaded = sys.modules.get(name)
   if loaded is not None and not _is_our_module(loaded, name):

@@ -238,6 +238,26 @@ def test_a_graph_error_ends_with_its_cause(tmp_path):
   assert "gpu.cc:9] real\n50%" in done.stderr
 
 
+@pytest.mark.parametrize(
+  ("message", "cause"),
+  [
+    ("Graph execution error:\n\nKey: ids. Too few.\n\t [[{{node Parse}}]]", "Key: ids. Too few."),
+    (
+      "2 root error(s) found.\n  (0) INVALID_ARGUMENT: Shapes differ\n\t [[{{node a}}]]\n  (1) x",
+      "Shapes differ",
+    ),
+    ("Node: 'a'\nToo large\n\nOriginal stack trace for 'a':\n  File \"x.py\", line 1", "Too large"),
+    ("", "InvalidArgumentError"),
+  ],
+)
+def test_the_cause_in_a_message(message, cause):
+  from bert.tf1 import running
+  from bert.tf1.real import tf
+
+  error = tf.errors.InvalidArgumentError(None, None, f"\n{message}")
+  assert running._cause(error, "script.py:3: ") == f"script.py:3: {cause}"
+
+
 @pytest.mark.ci
 def test_the_last_words_of_a_process_that_is_aborted(tmp_path):
   (tmp_path / "script.py").write_text("import os\nos.write(2, b'F0000 why\\n')\nos.abort()\n")
