@@ -60,7 +60,9 @@ def define_flags() -> None:
       "do_lower_case", True, "Whether to lower-case the text: True for uncased models."
     )
     flags.DEFINE_integer(
-      "max_seq_length", 64, "Maximum sequence length in word pieces. Longer texts are truncated."
+      "max_seq_length",
+      attention.DEFAULT_LENGTH,
+      "Maximum sequence length in word pieces. Longer texts are truncated.",
     )
   flag_groups.mark_required(["text", "output_file", "init_checkpoint"])
 
@@ -77,7 +79,7 @@ def main(_) -> None:
   hardware.start_tensorflow()
   attend = attention.load(
     FLAGS.init_checkpoint,
-    FLAGS.max_seq_length,
+    FLAGS.max_seq_length if command_line.flag_was_given("max_seq_length") else None,
     bert_config_file=FLAGS.bert_config_file,
     vocab_file=FLAGS.spm_model_file or FLAGS.vocab_file,
     do_lower_case=FLAGS.do_lower_case if command_line.flag_was_given("do_lower_case") else None,

@@ -18,7 +18,15 @@ import os
 
 from absl import flags, logging
 
-from bert.scripts import command_line, exports, flag_groups, path_flags, run_settings, shared_flags
+from bert.scripts import (
+  command_line,
+  exports,
+  flag_groups,
+  model_flags,
+  path_flags,
+  run_settings,
+  shared_flags,
+)
 
 FLAGS = flags.FLAGS
 
@@ -50,7 +58,7 @@ def main(_) -> None:
   if not settings.init_checkpoint or not settings.export_dir:
     command_line.check_required()  # before a large download
   settings.check_at_least(3, "max_seq_length")
-  settings = run_settings.resolve(settings)
+  settings = model_flags.with_readable_length(run_settings.resolve(settings), as_trained=True)
   config, _ = run_settings.load_config_and_tokenizer(settings)
   model = (settings.init_checkpoint, settings.vocab_file, settings.do_lower_case)
   if settings.task_model:

@@ -30,7 +30,14 @@ from bert.checkpoints import sentence_pooling
 from bert.io import filesystem, text_lines
 from bert.predicting import load_model, predictor, sentence_vectors
 from bert.predicting.vector_files import WRITERS, Layout, TextVectors
-from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  model_flags,
+  path_flags,
+  run_settings,
+  shared_flags,
+)
 
 FLAGS = flags.FLAGS
 
@@ -232,7 +239,7 @@ def model_fn_builder(
 def main(_) -> None:
   """Extracts vectors as the flags say."""
   layers = check_flags()
-  settings = run_settings.resolve(run_settings.from_flags())
+  settings = model_flags.with_readable_length(run_settings.resolve(run_settings.from_flags()))
   bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   try:
     sentence_vectors.check_layers(layers, bert_config.num_hidden_layers)
@@ -311,7 +318,12 @@ def parse_layers(text: str) -> list[int]:
 def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
   """Returns the predictor from `InputExample`s to `TextVectors`, with the model of the flags."""
   batches = sentence_vectors.batching(
-    bert_config, len(layers), pooling, FLAGS.max_seq_length, FLAGS.batch_size, FLAGS.batch_invariant
+    bert_config,
+    len(layers),
+    pooling,
+    settings.max_seq_length,
+    FLAGS.batch_size,
+    FLAGS.batch_invariant,
   )
   build = sentence_vectors.layer_vectors(
     bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings, batches.batch_shapes
@@ -321,7 +333,7 @@ def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predi
     pair = (example.text_a, example.text_b)
     return {
       "text": example.text_a,
-      **sentence_vectors.text_features(tokenizer, pair, FLAGS.max_seq_length),
+      **sentence_vectors.text_features(tokenizer, pair, settings.max_seq_length),
     }
 
   def finish(features, outputs):

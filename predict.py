@@ -108,13 +108,14 @@ def load_predictor() -> Predictor:
     "batch_size": FLAGS.batch_size,
     "batch_invariant": FLAGS.batch_invariant,
   }
+  length_was_given = command_line.flag_was_given("max_seq_length")
   if FLAGS.task == "answers":
     if FLAGS.saved_model:
       return Predictor.from_saved_model(path, **options)
-    if command_line.flag_was_given("max_seq_length"):
+    if length_was_given:
       options["max_seq_length"] = FLAGS.max_seq_length
     return Predictor.from_run(path, vocab_file=vocab_file, dtype=FLAGS.dtype, **options)
-  options["max_seq_length"] = FLAGS.max_seq_length
+  options["max_seq_length"] = FLAGS.max_seq_length if length_was_given else None
   if FLAGS.task == "vectors" or not FLAGS.saved_model:
     options["dtype"] = FLAGS.dtype
   if not FLAGS.saved_model:

@@ -90,9 +90,10 @@ def check_flags() -> None:
 
 def load_predictor(chunk_size: int) -> Predictor:
   """Returns the predictor of the model that the flags name."""
+  length_was_given = command_line.flag_was_given("max_seq_length")
   options = {
     "top_k": FLAGS.top_k,
-    "max_seq_length": FLAGS.max_seq_length,
+    "max_seq_length": FLAGS.max_seq_length if length_was_given else None,
     "batch_size": FLAGS.batch_size,
     "chunk_size": chunk_size,
   }

@@ -68,3 +68,9 @@ def test_one_message_says_what_is_wrong(flags, values, expected):
 def test_a_text_that_is_cut_is_counted(flags):
   done = script.run_well(**{**flags, "text": "the film " * 30})
   assert "The text has 62 word pieces; the first max_seq_length = 8 are read." in done.err
+
+
+def test_without_a_length_the_model_reads_what_it_can(flags):
+  flags |= {"max_seq_length": None, "text": "the film " * 30}
+  done = script.run_well(**{name: value for name, value in flags.items() if value is not None})
+  assert "The text has 62 word pieces; the first max_seq_length = 32 are read." in done.err

@@ -18,7 +18,7 @@ import tf_keras as keras
 
 from bert import export_hub, tokenization
 from bert.checkpoints import finding, loading, reading, released_models
-from bert.exporting import hub_preprocess
+from bert.exporting import hub_encoder, hub_preprocess
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.scripts import command_line, flag_groups, run_settings
@@ -118,6 +118,19 @@ def test_the_other_tokenizer(model_dir, tmp_path):
 def encoder_only(monkeypatch):
   """Leaves the preprocess model out, which takes seconds and is the same each time."""
   monkeypatch.setattr(hub_preprocess, "export_preprocess", lambda path, *_: os.makedirs(path))
+
+
+@pytest.mark.parametrize(("trained_with", "length"), [(None, 32), (20, 20), (400, 32)])
+def test_the_default_length_is_the_runs_or_what_the_model_reads(
+  model_dir, tmp_path, monkeypatch, trained_with, length
+):
+  state = {"informative": {"max_seq_length": trained_with}} if trained_with else {}
+  monkeypatch.setattr(reading, "read_state", lambda prefix: state)
+  monkeypatch.setattr(hub_encoder, "export_encoder", lambda *_: None)
+  lengths = []
+  monkeypatch.setattr(hub_preprocess, "export_preprocess", lambda *args: lengths.append(args[3]))
+  code, err = run(init_checkpoint=model_dir, export_dir=tmp_path / "out")
+  assert (code, lengths) == (None, [length]), err
 
 
 @pytest.mark.ci

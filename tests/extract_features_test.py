@@ -528,3 +528,9 @@ def test_a_text_file_of_npz_is_a_zip_of_arrays(model, tmp_path):
 
 def test_help_is_quick_and_complete(tmp_path):
   check_help(extract_features, tmp_path, {"Texts and vectors", "Picture", "Model", "TPU"})
+
+
+def test_without_a_length_the_model_reads_what_it_can(model, tmp_path):
+  flags = {name: value for name, value in model.items() if name != "max_seq_length"}
+  lines = run_well(**flags, layers="-1", output_file="-").splitlines()
+  assert max(len(json.loads(line)["features"]) for line in lines) == 32

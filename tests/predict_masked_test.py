@@ -113,3 +113,10 @@ def test_case_of_an_export_is_known(pretrained_encoder, tmp_path):
 
 def test_help_is_quick_and_complete(tmp_path):
   check_help(predict_masked, tmp_path, {"Texts and answers", "Model"})
+
+
+@pytest.mark.parametrize("flag", ["init_checkpoint", "saved_model"])
+def test_without_a_length_the_model_reads_what_it_can(pretrained, pretrained_encoder, flag):
+  model = {"init_checkpoint": pretrained, "saved_model": pretrained_encoder}[flag]
+  code, out, err = run_filter(predict_masked, argv=["--text=the [MASK] sat"], **{flag: model})
+  assert (code, out.splitlines()[0]) == (None, "the [MASK] sat"), err

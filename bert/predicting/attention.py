@@ -18,7 +18,10 @@ import numpy as np
 from absl import logging
 
 from bert.predicting import sentence_vectors
-from bert.predicting.load_model import load_graph, load_model
+from bert.predicting.load_model import load_graph, load_model, readable_length
+
+DEFAULT_LENGTH = 64
+"""Of a text whose maps are drawn: word pieces."""
 
 
 def attention_maps(bert_config, model, input_mask, scope: str | None = None):
@@ -62,12 +65,12 @@ def _heads(bert_config, states, scope: str):
 
 
 def load(
-  init_checkpoint: str, max_seq_length: int = 512, **options
+  init_checkpoint: str, max_seq_length: int | None = 512, **options
 ) -> Callable[..., tuple[list[str], np.ndarray]]:
   """Returns a function that gives the maps of a text or of a pair of texts.
 
-  Texts longer than `max_seq_length` tokens are truncated; the other arguments are those of
-  `load_model.load_model`.
+  Texts longer than `max_seq_length` tokens are truncated; None is `DEFAULT_LENGTH`, or fewer where
+  the model can read no more. The other arguments are those of `load_model.load_model`.
 
   Returns:
     `attend(text, text_pair=None)` -> the S word pieces, and float32 `[L, N, S, S]`.
@@ -76,6 +79,7 @@ def load(
     ValueError: files are missing, or do not belong together.
   """
   config, tokenizer, prefix = load_model(init_checkpoint, max_seq_length=max_seq_length, **options)
+  max_seq_length = readable_length(max_seq_length, config.longest_sequence, DEFAULT_LENGTH)
 
   def build(features):
     from bert.modeling import BertModel

@@ -102,7 +102,7 @@ def load_model(
   bert_config_file: str | None = None,
   vocab_file: str | None = None,
   do_lower_case: bool | None = None,
-  max_seq_length: int = 128,
+  max_seq_length: int | None = 128,
   special_tokens: Sequence[str] = (),
 ):
   """Finds the files that belong to a checkpoint, and checks that they are consistent.
@@ -113,7 +113,7 @@ def load_model(
     bert_config_file: by default bert_config.json beside the checkpoint.
     vocab_file: by default vocab.txt or a sentencepiece model beside the checkpoint.
     do_lower_case: True for uncased models; by default the case of an export, True for others.
-    max_seq_length: the longest sequence to predict.
+    max_seq_length: the longest sequence to predict; None for `readable_length`.
     special_tokens: see `tokenization.FullTokenizer`.
 
   Returns:
@@ -147,8 +147,14 @@ def load_model(
     logging.warning(
       "%s is not the vocabulary that %s was trained with.", tokenizer.vocab_file, prefix
     )
-  check_length(max_seq_length, config.longest_sequence)
+  if max_seq_length is not None:
+    check_length(max_seq_length, config.longest_sequence)
   return config, tokenizer, prefix
+
+
+def readable_length(max_seq_length: int | None, longest: int, default: int = 128) -> int:
+  """Returns a length; where it is None, the default, as far as the model can read it."""
+  return min(default, longest) if max_seq_length is None else max_seq_length
 
 
 def check_length(max_seq_length: int, max_position_embeddings: int) -> None:

@@ -35,7 +35,7 @@ def from_checkpoint(
   bert_config_file: str | None = None,
   vocab_file: str | None = None,
   do_lower_case: bool | None = None,
-  max_seq_length: int = 128,
+  max_seq_length: int | None = 128,
   batch_size: int = 32,
   chunk_size: int = 1024,
   dtype: str = "float32",
@@ -49,7 +49,8 @@ def from_checkpoint(
 
   Args:
     top_k: number of pieces for each mask.
-    max_seq_length: longer texts are truncated; a mask must not be cut off.
+    max_seq_length: longer texts are truncated; a mask must not be cut off. None for 128, or fewer
+      where the model can read no more.
     batch_size: texts in a batch.
     chunk_size: see `Predictor`.
     dtype: of the encoder's matrix products.
@@ -72,6 +73,7 @@ def from_checkpoint(
   config, tokenizer, prefix = load_model.load_model(
     init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length, SPECIAL_TOKENS
   )
+  max_seq_length = load_model.readable_length(max_seq_length, config.longest_sequence)
   heads = _heads_of(config, reading.names_and_shapes(prefix))
   if not heads.words:
     raise bundle_files.CheckpointError(
@@ -111,7 +113,7 @@ def from_saved_model(
   saved_model: str,
   *,
   top_k: int = 5,
-  max_seq_length: int = 128,
+  max_seq_length: int | None = 128,
   batch_size: int = 32,
   chunk_size: int = 1024,
   batch_invariant: bool = False,
@@ -147,6 +149,7 @@ def from_saved_model(
     SPECIAL_TOKENS,
   )
   positions = next(v for v in encoder.variables if "position_embeddings" in v.name)
+  max_seq_length = load_model.readable_length(max_seq_length, positions.shape[0])
   load_model.check_length(max_seq_length, positions.shape[0])
 
   @tf.function(autograph=False)

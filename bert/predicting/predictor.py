@@ -47,6 +47,7 @@ from bert.predicting.load_model import (
   load_graph,
   load_model,
   load_signature,
+  readable_length,
 )
 from bert.predicting.sentence_vectors import (
   INPUTS,
@@ -215,14 +216,15 @@ class Predictor:
     bert_config_file: str | None = None,
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
-    max_seq_length: int = 128,
+    max_seq_length: int | None = 128,
     batch_size: int = 32,
     dtype: str = "float32",
     batch_invariant: bool = False,
   ) -> "Predictor":
     """Encodes texts, or pairs of texts, as vectors.
 
-    The other arguments are those of `load_model.load_model`; longer texts are truncated.
+    The other arguments are those of `load_model.load_model`. Texts longer than `max_seq_length`
+    are truncated; None is 128, or fewer where the model can read no more.
 
     Args:
       layers: the layer of the vectors, -1 for the last; or several.
@@ -243,6 +245,7 @@ class Predictor:
     config, tokenizer, prefix = load_model(
       init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length
     )
+    max_seq_length = readable_length(max_seq_length, config.longest_sequence)
     pooling = sentence_pooling.choose(pooling, prefix, "mean")
     indexes = [layers] if isinstance(layers, int) else list(layers)
     batches = batching(config, len(indexes), pooling, max_seq_length, batch_size, batch_invariant)

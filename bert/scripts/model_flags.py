@@ -2,8 +2,9 @@
 
   settings = with_model_files(settings)      # a released model is downloaded; paths of its files
   settings = with_stored_case(settings)      # --do_lower_case, as the model was trained
+  settings = with_readable_length(settings)  # --max_seq_length, where nothing is trained
 
-`run_settings.resolve` takes these steps.
+`run_settings.resolve` takes the first two steps.
 """
 
 import os
@@ -69,6 +70,29 @@ def with_stored_case(settings: "RunSettings") -> "RunSettings":
     return settings
   logging.info("--do_lower_case=%s, as %s was trained.", stored, model)
   return settings.replace(do_lower_case=stored)
+
+
+def with_readable_length(settings: "RunSettings", as_trained: bool = False) -> "RunSettings":
+  """Sets `--max_seq_length`, if it was not given, to one that the model can read.
+
+  For scripts that train nothing. A training run's length is a choice, and longer texts than it are
+  cut, so there the default is refused instead (`run_settings.load_config`).
+
+  Args:
+    settings: as `run_settings.resolve` returns them.
+    as_trained: whether the length of the run that trained comes before the default.
+  """
+  if "max_seq_length" in settings.given:
+    return settings
+  config = BertConfig.from_json_file(settings.bert_config_file)
+  state = settings.checkpoint.state if as_trained and settings.checkpoint else {}
+  trained = state.get("informative", {}).get("max_seq_length")
+  length = min(trained or settings.max_seq_length, config.longest_sequence)
+  if length == settings.max_seq_length:
+    return settings
+  reason = "as in training" if length == trained else "the most that the model can read"
+  logging.info("--max_seq_length=%d, %s.", length, reason)
+  return settings.replace(max_seq_length=length)
 
 
 def model_of(settings: "RunSettings") -> str | None:

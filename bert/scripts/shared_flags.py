@@ -133,7 +133,8 @@ def define_model_flags(
       "max_seq_length",
       max_seq_length,
       "Maximum sequence length in word pieces, [CLS] and [SEP] included. "
-      + ("Longer sequences are truncated." if reads_text else "Must be that of the records."),
+      + ("Longer sequences are truncated." if reads_text else "Must be that of the records.")
+      + ("" if runs_model else " Without it, fewer where the model can read no more."),
     )
     if runs_model:
       flags.DEFINE_enum(
