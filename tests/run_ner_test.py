@@ -399,10 +399,16 @@ def test_one_message_before_any_work(model, tmp_path, name):
 
 
 @pytest.mark.usefixtures("fake_estimator")
-def test_labels_that_break_their_scheme_are_counted(model, tmp_path):
-  (tmp_path / "train.conll").write_text("ada I-PER\nlovelace I-PER\nin O\nyork I-LOC\n" * 4)
+@pytest.mark.parametrize(
+  ("last", "advice"),
+  [("I-LOC", "All of them fit --label_scheme=iob1."), ("B-LOC", "Check --label_scheme.")],
+)
+def test_labels_that_break_their_scheme_are_counted(model, tmp_path, last, advice):
+  text = "ada I-PER\nlovelace I-PER\nin O\nyork I-LOC\n" * 3
+  (tmp_path / "train.conll").write_text(f"{text}ada I-PER\nlovelace I-PER\nin O\nyork {last}\n")
   values = {**model, "train_file": tmp_path / "train.conll", "output_dir": tmp_path / "out"}
   done = run_well(**values, do_train=True)
-  assert "train.conll: 8 of 16 labels violate the scheme bio." in done.err
-  assert "The first is in line 1: I-PER is read as B-PER. Check --label_scheme." in done.err
+  count = 8 if last == "I-LOC" else 7
+  assert f"train.conll: {count} of 16 labels violate the scheme bio." in done.err
+  assert f"The first is in line 1: I-PER is read as B-PER. {advice}" in done.err
   assert "1 windows, a batch of 8 and 3 epochs make less than one step" not in done.err

@@ -17,6 +17,7 @@ from absl import logging
 
 from bert.io.atomic_files import write_text
 from bert.io.tables import DataError, Row, check_text, read_lines
+from bert.tasks import label_schemes
 from bert.tasks.label_schemes import convert_labels, split_label
 
 _DOCUMENT_START = "-DOCSTART-"
@@ -131,7 +132,7 @@ def read_conll(
     examples = reader.read(set_type, with_labels=True)
   except _LabelError as error:
     if needs_labels:
-      raise
+      raise _with_fitting_scheme(error, reader) from None
     logging.info("%s is read without labels: line %d: %s", path, error.line, error.reason)
     examples = reader.read(set_type, with_labels=False)
   if not examples:
@@ -144,6 +145,19 @@ def read_conll(
 
 class _LabelError(DataError):
   """A line has no label, or one of another scheme."""
+
+
+def _with_fitting_scheme(error: _LabelError, reader: "_Reader") -> DataError:
+  """Returns the error; with the scheme of the file, if all of its labels fit another one."""
+  plain = _Reader(reader.path, dataclasses.replace(reader.format, scheme="plain"))
+  try:
+    fitting = label_schemes.fitting(each.labels for each in plain.read("", with_labels=True))
+  except DataError:
+    return error
+  if not fitting or fitting == reader.format.scheme:
+    return error
+  advice = f"All labels of the file fit --label_scheme={fitting}."
+  return DataError(error.reason, error.file, error.line, advice)
 
 
 class _Reader:
@@ -236,14 +250,15 @@ def _warn_of_misspelt(conll_file: ConllFile) -> None:
         count += 1
         first = first or (line + 1, label, right)
   if first:
+    fitting = label_schemes.fitting(example.labels for example in conll_file.examples)
     logging.warning(
-      "%s: %d of %d labels violate the scheme %s. The first is in line %d: %s is read as %s. Check "
-      "--label_scheme.",
+      "%s: %d of %d labels violate the scheme %s. The first is in line %d: %s is read as %s. %s",
       conll_file.path,
       count,
       sum(len(example.labels) for example in conll_file.examples),
       scheme,
       *first,
+      f"All of them fit --label_scheme={fitting}." if fitting else "Check --label_scheme.",
     )
 
 

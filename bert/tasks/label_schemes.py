@@ -88,6 +88,24 @@ def recognise(labels: Iterable[str]) -> str:
   return next((name for name in known if letters <= {"O", "B", *_LETTERS[name]}), "plain")
 
 
+def fitting(sentences: Iterable[Sequence[str]]) -> str | None:
+  """Names the first scheme of entities that no label of these sentences violates; None if none is.
+
+  Example:
+    >>> fitting([["I-PER", "I-PER", "B-PER"], ["O"]]), fitting([["B-PER", "S-PER"]])
+    ('iob1', None)
+  """
+  sentences = list(sentences)
+  return next((scheme for scheme in _LETTERS if _all_fit(sentences, scheme)), None)
+
+
+def _all_fit(sentences, scheme) -> bool:
+  try:
+    return all(convert_labels(each, scheme, scheme) == list(each) for each in sentences)
+  except ValueError:  # a letter of another scheme
+    return False
+
+
 def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]:
   """Encodes ordered entities of a sentence of `length` words, without overlaps, as labels.
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from seqeval.metrics.sequence_labeling import get_entities
 
 from bert import tokenization
+from bert.io.tables import DataError
 from bert.tasks import conll_files, label_schemes, tagging
 from bert.tasks.conll_files import ConllFormat, read_conll
 from bert.tasks.label_schemes import Entity, convert_labels, entities_of, labels_of
@@ -136,6 +137,16 @@ def test_words_with_blanks_in_a_file_with_tabs(tmp_path):
   conll_files.write_conll(tmp_path / "g", conll_file, [["O", "O"]])
   assert (tmp_path / "g").read_text() == "1\tNew York \tB-LOC\tO\n2\t.\tO\tO\n"
   assert read_conll(path, ConllFormat("\\t", token_column=-2)).examples[0].words[1] == "."
+
+
+@pytest.mark.parametrize(
+  ("last", "advice"),
+  [("E-PER", "All labels of the file fit --label_scheme=bioes."), ("NN", "Check --separator")],
+)
+def test_a_label_of_another_scheme_names_that_scheme(tmp_path, last, advice):
+  path = write(tmp_path / "f", f"a O\nb B-PER\nc {last}\n")
+  with pytest.raises(DataError, match=rf"line 3: the label '{last}' is not in .*{advice}"):
+    read_conll(path)
 
 
 def test_a_file_to_predict_may_lack_labels(tmp_path):
