@@ -6,16 +6,18 @@
   flags.json        every flag of the run that trained, with its value
   versions.json     of this project, Python and the libraries
 
-They are written once, when a run starts, and a resumed run must fit them: its fingerprint, which
+They are written when a run starts, and removed if it ends without a checkpoint. A resumed run must
+fit them: its fingerprint, which
 the checkpoint holds, is compared with that of the checkpoint (`resumption.check_same_run`). A
 folder of an earlier version, which lacks them, gets them at the next run.
 """
 
+import contextlib
 import importlib.metadata
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import bert
@@ -34,27 +36,55 @@ VERSIONS = "versions.json"
 _LIBRARIES = ("tensorflow", "keras", "numpy", "absl-py")
 
 
-def write(settings: RunSettings, config: BertConfig, labels: Sequence[str] | None = None) -> None:
+def write(
+  settings: RunSettings, config: BertConfig, labels: Sequence[str] | None = None
+) -> list[str]:
   """Writes the files of a run that starts or resumes in `--output_dir`; the chief does.
 
   A run that trains writes all of them. One that does not, in a folder with a checkpoint, adds
   those of the model that are missing: flags and versions are those of the training.
 
+  Returns:
+    The paths of those that were not there.
+
   Raises:
     OSError: a file cannot be read or written.
   """
-  distribution.on_chief(_write, settings, config, labels)
+  return distribution.on_chief(_write, settings, config, labels)
 
 
-def _write(settings, config, labels) -> None:
+@contextlib.contextmanager
+def written(
+  settings: RunSettings, config: BertConfig, labels: Sequence[str] | None = None
+) -> Iterator[None]:
+  """Writes the files of a run that the block makes; removes them if it fails without a checkpoint.
+
+  Labels and sizes of a model that was never loaded would count for the next run in the folder.
+  """
+  from bert.checkpoints import finding
+
+  new = write(settings, config, labels)
+  try:
+    yield
+  except BaseException:
+    if distribution.is_chief() and not finding.latest(settings.output_dir):
+      for path in new:
+        with contextlib.suppress(OSError):  # The error of the run is the one to report.
+          os.remove(path)
+    raise
+
+
+def _write(settings, config, labels) -> list[str]:
   has_checkpoint, trains = _state_of(settings)
   contents = _of_model(settings, config, labels)
   if trains or not has_checkpoint:
     contents |= {FLAGS: _json(settings.flag_values), VERSIONS: _json(versions())}
+  new = [path for name in contents if not os.path.lexists(path := settings.path(name))]
   for name, content in contents.items():
     path = settings.path(name)
     if trains or not has_checkpoint or not os.path.exists(path):
       _write_changed(path, content)
+  return new
 
 
 def _state_of(settings: RunSettings) -> tuple[bool, bool]:

@@ -115,12 +115,12 @@ class Run:
       return
     fingerprint = self.checked_fingerprint()
     self.settings = self.plan() if self.settings.do_train else self.settings.without_training()
-    run_files.write(self.settings, self.bert_config, self.labels)
-    self.estimator = self._create_estimator(fingerprint)
-    if self.settings.do_train:
-      self._train()
-    checkpoint_path = output_folder.best_checkpoint(self.settings)
-    self.use(checkpoint_path)
+    with run_files.written(self.settings, self.bert_config, self.labels):
+      self.estimator = self._create_estimator(fingerprint)
+      if self.settings.do_train:
+        self._train()
+      checkpoint_path = output_folder.best_checkpoint(self.settings)
+      self.use(checkpoint_path)
     if self.settings.do_export:
       distribution.on_chief(self._export, checkpoint_path)
     if self.settings.plots:

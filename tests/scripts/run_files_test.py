@@ -96,6 +96,24 @@ def test_an_old_folder_gets_the_files_of_its_model_when_it_is_evaluated(tmp_path
   assert set(contents(tmp_path)) == FILES - {"flags.json", "versions.json"}
 
 
+@pytest.mark.parametrize(("step", "left"), [(None, {"vocab.txt"}), (0, FILES)])
+def test_a_run_that_fails_before_its_first_checkpoint_leaves_nothing_new(
+  tmp_path, newest, step, left
+):
+  settings = settings_of(tmp_path)
+  (tmp_path / "out" / "vocab.txt").write_text("mine")
+
+  def make_run():
+    with run_files.written(settings, CONFIG, ["a"]):
+      assert set(contents(tmp_path)) == FILES
+      newest(step)
+      raise ValueError("the weights do not fit")
+
+  with pytest.raises(ValueError, match="weights"):
+    make_run()
+  assert set(contents(tmp_path)) == left
+
+
 def test_files_that_are_equal_are_not_written_again(tmp_path, newest):
   run_files.write(settings_of(tmp_path), CONFIG, ["a"])
   before = {path: path.stat().st_ino for path in (tmp_path / "out").iterdir()}
