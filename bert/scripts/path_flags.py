@@ -3,6 +3,8 @@
   path_flags.define("vocab_file", None, "The vocabulary.")  # also gs://bucket/vocab.txt
   path_flags.define("output_dir", None, "Folder for results.", local=True)
 
+A flag of a model's file, such as --vocab_file, takes the folder of the model, too.
+
 Which file systems a remote path can be on is decided where it is opened (`bert/io/filesystem.py`).
 """
 
@@ -12,6 +14,12 @@ from absl import flags
 
 from bert.io import filesystem
 
+# Flags of a model's files: which of `model_files.ModelFiles` a folder stands for.
+_OF_MODEL = {
+  "bert_config_file": "config",
+  **dict.fromkeys(("vocab_file", "old_vocab_file", "spm_model_file"), "vocabulary"),
+}
+
 
 class PathParser(flags.ArgumentParser):
   """The parser of a flag that is a path.
@@ -20,12 +28,14 @@ class PathParser(flags.ArgumentParser):
     local: whether the path must be local.
     several: whether there may be several, separated by commas.
     is_model: whether it may be the name or the address of a model instead.
+    of_model: which file of a model the path is, "config" or "vocabulary"; None for another.
   """
 
-  def __init__(self, local: bool, several: bool, is_model: bool):
+  def __init__(self, local: bool, several: bool, is_model: bool, of_model: str | None = None):
     self.local = local
     self.several = several
     self.is_model = is_model
+    self.of_model = of_model
 
   def parse(self, argument: str) -> str:
     """Returns the path, or the paths, as they are opened; a ValueError for one of no use."""
@@ -43,7 +53,18 @@ class PathParser(flags.ArgumentParser):
         raise ValueError("this path is remote, but must be local. Copy to or from a local disk")
     elif filesystem.is_web_address(path) and not self.is_model:
       raise ValueError("this is an address on the web. Download the file, and give its path")
-    return path
+    # A remote folder is found when it is opened: parsing waits for no network.
+    return self._file_in(path) if self.of_model and os.path.isdir(path) else path
+
+  def _file_in(self, folder: str) -> str:
+    """Returns the file of the model in its folder; a ValueError where it has none."""
+    from bert.checkpoints import model_files
+
+    need = {"config": model_files.need_config, "vocabulary": model_files.need_vocabulary}
+    try:
+      return need[self.of_model or ""](folder)
+    except ValueError as error:
+      raise ValueError(str(error).rstrip(".")) from None
 
 
 def define(
@@ -65,7 +86,7 @@ def define(
     several: whether there may be several, separated by commas.
     is_model: whether the flag takes what `model_source.identify` takes.
   """
-  parser = PathParser(local, several, is_model)
+  parser = PathParser(local, several, is_model, _OF_MODEL.get(name))
   flags.DEFINE(parser, name, default, help, serializer=flags.ArgumentSerializer())
 
 

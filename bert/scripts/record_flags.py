@@ -48,7 +48,7 @@ def settings_of_flags() -> RecordSettings:
 
 
 def _vocabulary(path: str | None) -> str | None:
-  """`--vocab_file`; of a folder, the file in it."""
+  """`--vocab_file`; of a remote folder, the file in it, as `path_flags` does with local ones."""
   if not path or not filesystem.is_folder(path):
     return path
   try:

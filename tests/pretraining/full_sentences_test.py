@@ -220,7 +220,7 @@ def test_a_vocabulary_of_word_pieces_fills_sequences_too(tmp_path):
     ({"short_seq_prob": 0.1}, "--short_seq_prob means nothing"),
     ({"format": "albert", "cross_documents": False}, "only with roberta"),
     ({"ngram_max": 3}, "With --format=roberta, add --nodynamic_masking."),
-    ({"vocab_file": "{tmp}"}, "--vocab_file: {tmp} has no vocab.txt or spiece.model"),
+    ({"vocab_file": "{tmp}"}, "--vocab_file={tmp}: {tmp} has no vocab.txt or spiece.model"),
   ],
 )
 def test_what_cannot_be_is_one_clear_line(vocab_file, tmp_path, changes, message):

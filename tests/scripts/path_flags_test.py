@@ -54,6 +54,22 @@ def test_the_users_own_folder(script, monkeypatch):
       assert flag.value == "/home/ada/a,b,/home/ada/c*"
 
 
+def test_the_folder_of_a_model_stands_for_its_files(script, tmp_path):
+  flags_of_model = {flag.name: flag for flag in paths_of_script()}
+  empty, folder = tmp_path / "empty", tmp_path / "model"
+  empty.mkdir()
+  folder.mkdir()
+  for file in ("vocab.txt", "bert_config.json"):
+    (folder / file).write_text("{}")
+  for name, file in (("vocab_file", "vocab.txt"), ("bert_config_file", "bert_config.json")):
+    flag = flags_of_model.get(name)
+    if flag is not None:
+      command_line.parse(["script.py", f"--{name}={folder}"])
+      assert flag.value == str(folder / file)
+      with pytest.raises(command_line.UsageError, match=f"--{name}=.*empty has no .*{file}"):
+        command_line.parse(["script.py", f"--{name}={empty}"])
+
+
 def test_remote_paths_where_only_local_ones_do(script):
   for flag in paths_of_script():
     if flag.parser.local:
