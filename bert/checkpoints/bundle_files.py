@@ -147,6 +147,17 @@ def read_sidecar(prefix: str) -> dict[str, Any]:
   return sidecar
 
 
+def has_left_best(newest: str) -> bool:
+  """Tells whether a run went on to its newest checkpoint without the evaluation that made `best/`.
+
+  Its best weights are then those of an earlier, shorter run. Without a sound sidecar, False.
+  """
+  try:
+    return bool(read_sidecar(newest).get("state", {}).get("run", {}).get("left_best"))
+  except (CheckpointError, AttributeError):
+    return False
+
+
 def check_sidecar(prefix: str) -> None:
   """Checks that the files are those of the sidecar; the CheckpointError names one that differs."""
   for suffix, expected in read_sidecar(prefix).get("files", {}).items():

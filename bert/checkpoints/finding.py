@@ -16,6 +16,7 @@ from bert.checkpoints.bundle_files import (
   REPLACED,
   STEP_NAME,
   CheckpointError,
+  has_left_best,
   is_saved_model,
   named_in,
   read_pointer,
@@ -68,8 +69,16 @@ def best(directory: str) -> str | None:
 def _open_best(directory: str) -> Checkpoint | None:
   folder = os.path.join(os.fspath(directory), BEST)
   found = _open_latest(folder) if filesystem.is_folder(folder) else None
-  if found:
-    logging.info("Using the best checkpoint, %s.", found.prefix)
+  if not found:
+    return None
+  newest = _open_latest(directory)
+  if newest and has_left_best(newest.prefix):
+    logging.warning(
+      "Using %s, not %s: after its last evaluation the run went on without --eval_every_steps.",
+      *(newest.prefix, found.prefix),
+    )
+    return None
+  logging.info("Using the best checkpoint, %s.", found.prefix)
   return found
 
 

@@ -21,7 +21,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.checkpoints.bundle_files import BEST, FILE_SUFFIX, CheckpointError, named_in, read_pointer
+from bert.checkpoints.bundle_files import (
+  BEST,
+  FILE_SUFFIX,
+  CheckpointError,
+  has_left_best,
+  named_in,
+  read_pointer,
+)
 from bert.io import filesystem
 from bert.io.tfrecord_bytes import masked_crc32c
 
@@ -69,10 +76,11 @@ def find_prefix(path: str | os.PathLike) -> str:
     return prefix
   if not filesystem.is_folder(path):
     raise CheckpointReadError(f"No checkpoint {path}: {prefix}.index does not exist.")
-  best = os.path.join(path, BEST, _newest(os.path.join(path, BEST)) or "")
-  if filesystem.exists(best + ".index"):  # of a run, as in `finding.find_checkpoint`
-    return best
   newest = os.path.join(path, _newest(path) or "")
+  best = os.path.join(path, BEST, _newest(os.path.join(path, BEST)) or "")
+  # Of a run, as in `finding.find_checkpoint`.
+  if filesystem.exists(best + ".index") and not has_left_best(newest):
+    return best
   if filesystem.exists(newest + ".index"):
     return newest
   names = named_in(path)

@@ -143,6 +143,8 @@ class Estimator:
     if tracker and tracker.has_lost_patience(state):
       logging.info("Skipping training since it has stopped early, at step %d.", step)
       return
+    keeps_best = eval_spec is not None and eval_spec.keep_best
+    state.left_best = state.best_value is not None and not keeps_best
     self._seed = state.seed
     with explained_errors(input_fn, self._how_to_save_memory(ModeKeys.TRAIN)):
       params = self._input_params(ModeKeys.TRAIN)

@@ -139,8 +139,11 @@ class ModelVariables:
     logging.info("Best so far: %s.", prefix)
 
   def _sidecar(self, state: RunState) -> dict[str, Any]:
+    run = dataclasses.asdict(state)
+    if not state.left_best:
+      del run["left_best"]  # the sidecar is then that of earlier versions
     return {
-      "run": dataclasses.asdict(state),
+      "run": run,
       "fingerprint": self._config.fingerprint,
       "informative": self._config.informative,
     }

@@ -37,6 +37,8 @@ class RunState:
   best_step: int = 0  # the step of that value
   evaluated_step: int = -1  # of the last evaluation
   evaluations_without_improvement: int = 0  # in a row, up to now
+  # Whether it went on without an evaluation that keeps the best weights, after one that did.
+  left_best: bool = False
   trained_seconds: float = 0.0  # by the clock of a run that has one, see `clock.Clock`
   save_seconds: float = 0.0  # how long its last checkpoint took
   # Name -> what the run has consumed, for each of `EstimatorSpec.rates`: tokens, FLOPs.

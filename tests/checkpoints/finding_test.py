@@ -43,6 +43,15 @@ def test_the_best_weights_of_a_run_come_before_the_newest(tmp_path):
   assert finding.latest(str(tmp_path / "out")) == newest, "to resume from"
 
 
+def test_the_best_weights_of_a_run_that_went_on_without_evaluation_are_of_the_past(tmp_path):
+  best = save(tmp_path / "out" / "best", 5)
+  for left, expected in ((False, best), (True, str(tmp_path / "out" / "model.ckpt-10"))):
+    saving.save(tmp_path / "out", 10, {"a": [1.0]}, {"run": {"left_best": left}})
+    assert finding.find_checkpoint(str(tmp_path / "out")) == expected
+    assert finding.best(str(tmp_path / "out")) == (None if left else best)
+    assert numpy_reader.find_prefix(tmp_path / "out") == expected
+
+
 def test_a_relative_prefix_in_the_current_folder(tmp_path, monkeypatch):
   save(tmp_path, 5)
   monkeypatch.chdir(tmp_path)

@@ -103,6 +103,8 @@ def test_the_best_checkpoint_of_evaluation_in_training_is_used(mrpc, tmp_path):
   with_head = {name for name, _ in tf.train.list_variables(str(out / "best"))}
   assert "output_weights" in with_head
   assert "output_weights/adam_m" not in with_head
+  run_well(**{**values, "num_train_epochs": 9.0, "eval_every_steps": 0}, do_train=True)
+  assert finding.find_checkpoint(str(out)) == str(out / "model.ckpt-22"), "best/ is of step 10"
 
 
 def test_a_checkpoint_without_the_head_is_not_evaluated_as_if_it_were_trained(mrpc, tmp_path):
