@@ -10,7 +10,7 @@ A malformed row (too short, too long, not UTF-8, a value that `convert`'s functi
 """
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from absl import logging
@@ -49,8 +49,8 @@ def find_column(
         reason = f"the header has {names.count(name)} columns {name!r}."
         raise first_row.error(reason, f"Give {what} by its number, counted from 0.")
       return names.index(name)
-    if not column.removeprefix("-").isdecimal():
-      raise _unknown_column(column, first_row, names, what, advice)
+    if not _is_number(column):
+      raise _unknown_columns({what: column}, first_row, names, advice)
     if not -len(first_row) <= int(column) < len(first_row):
       reason = f"there is no column {column}: the row has {len(first_row)}, counted from 0."
       raise first_row.error(reason, f"Give another {what}.")
@@ -58,23 +58,73 @@ def find_column(
   return column + len(first_row) if column < 0 else column
 
 
-def _unknown_column(
-  column: str, first_row: Row, names: Sequence[str], what: str, more_advice: str
+def find_columns(
+  columns: Mapping[str, Column],
+  first_row: Row,
+  has_header: bool,
+  flags: Mapping[str, str] | None = None,
+  advice: str = "",
+) -> dict[str, int]:
+  """Finds several columns; one error names all that the header does not have.
+
+  Args:
+    columns: key -> the column, as in `find_column`, also for the other arguments.
+    first_row: of the table.
+    has_header: whether that row names the columns.
+    flags: key -> what sets its column; by default the key.
+    advice: see `find_column`.
+
+  Returns:
+    Key -> number.
+
+  Raises:
+    DataError: see `find_column`.
+  """
+  names, flags = names_of(first_row, has_header), flags or {}
+  unknown = {
+    flags.get(key, key): column
+    for key, column in columns.items()
+    if isinstance(column, str) and column.strip() not in names and not _is_number(column)
+  }
+  if unknown:
+    raise _unknown_columns(unknown, first_row, names, advice)
+  return {
+    key: find_column(column, first_row, has_header, flags.get(key, key), advice)
+    for key, column in columns.items()
+  }
+
+
+def _is_number(column: str) -> bool:
+  return column.removeprefix("-").isdecimal()
+
+
+def _unknown_columns(
+  columns: Mapping[str, str], first_row: Row, names: Sequence[str], more_advice: str
 ) -> DataError:
+  """Makes the error about columns that the header does not have: what sets it -> its name."""
+  first, *others = columns.values()
   if not names:
     return first_row.error(
-      f"{column!r} is not in the file, which has no header.", "Give columns by number."
+      f"{first!r} is not in the file, which has no header.", "Give columns by number."
     )
   shown = ", ".join(f"{name:.40}" for name in names[:20]) + (", ..." if names[20:] else "")
-  reason = f"column {column!r} is not in the header, which has {shown}."
-  advice = f"Name one of these columns as {what}, or give its number from 0."
-  near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=1)
-  meant = next((name for name in names if near and name.lower() == near[0]), None)
+  reason = f"column {first!r} is not in the header, which has {shown}."
+  advice = f"Name one of these columns as {next(iter(columns))}, or give its number from 0."
+  if others:
+    reason += f" Nor {'is' if len(others) == 1 else 'are'} {' and '.join(map(repr, others))}."
+    advice = f"Name its columns as {' and '.join(columns)}, or give their numbers from 0."
+  meant = list(filter(None, (_meant(column, names) for column in columns.values())))
   if meant:
-    reason = f"{reason} Did you mean {meant!r}?"
+    reason = f"{reason} Did you mean {' and '.join(map(repr, meant))}?"
   elif more_advice and not first_row.file.endswith(".jsonl"):
     advice = f"{advice} {more_advice}"
   return first_row.error(reason, advice)
+
+
+def _meant(column: str, names: Sequence[str]) -> str | None:
+  """Returns the name in a header that is like this one, if there is one."""
+  near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=1)
+  return next((name for name in names if near and name.lower() == near[0]), None)
 
 
 class TableReader:

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bert.io.table_columns import Column, TableReader, find_column, names_of
+from bert.io.table_columns import Column, TableReader, find_columns, names_of
 from bert.io.tables import DataError, Row, read_table
 from bert.tasks.classification import InputExample
 from bert.tasks.label_counts import unknown_label
@@ -107,15 +107,13 @@ class Columns:
     """
     given = {field: getattr(self, field) for field in _COLUMN_FLAGS}
     found: dict[str, Any] = {
-      field: find_column(
-        column,
+      **find_columns(
+        {field: column for field, column in given.items() if column is not None},
         first_row,
         self.header,
-        _COLUMN_FLAGS[field] if self.by_flags else field,
+        _COLUMN_FLAGS if self.by_flags else None,
         _HEADER_ADVICE if self.by_flags else "",
       )
-      for field, column in given.items()
-      if column is not None
     }
     return dataclasses.replace(self, **found, names=names_of(first_row, self.header))
 

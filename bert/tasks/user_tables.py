@@ -25,7 +25,7 @@ from typing import Any
 from absl import logging
 
 from bert.io import filesystem
-from bert.io.table_columns import Column, TableReader, find_column, names_of
+from bert.io.table_columns import Column, TableReader, find_columns, names_of
 from bert.io.tables import SKIP_ADVICE, DataError, Row, folder_listing, read_own_table
 from bert.tasks import label_counts
 from bert.tasks.processors import Columns, TableProcessor
@@ -89,14 +89,15 @@ def read_table(
   reader = TableReader(skip_bad_rows)
   rows = read_rows(path, reader)
   header = header or path.endswith(".jsonl")
-  names, wanted, flags = names_of(rows[0], header), set(columns), flags or {}
+  names, wanted = names_of(rows[0], header), set(columns)
   if needed is not None:
     wanted = {
       key
       for key, column in columns.items()
       if key in needed or not isinstance(column, str) or column.strip() in names
     }
-  numbers = {key: find_column(columns[key], rows[0], header, flags.get(key, key)) for key in wanted}
+  sought = {key: column for key, column in columns.items() if key in wanted}
+  numbers = find_columns(sought, rows[0], header, flags)
 
   def to_example(row: Row):
     values = {key: row[numbers[key]] if key in wanted else None for key in columns}

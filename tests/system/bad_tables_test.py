@@ -46,7 +46,9 @@ CSV = [
       case("Parquet", b"PAR1\x15\x04", "Parquet", "CSV or JSON"),
       case("a web page", "<!DOCTYPE html>\n<html></html>\n", "line 1", "has <!DOCTYPE html>"),
       case("lines that end in CR", _ROWS.replace("\n", "\r"), "carriage return", "LF or CRLF"),
-      case("another case", "Text,Label\na,b\n", "Did you mean 'Text'?", "--text_a_column"),
+      case(
+        "another case", "Text,Label\na,b\n", "Did you mean 'Text' and 'Label'?", "--text_a_column"
+      ),
       case("no header", _ROWS.split("\n", 1)[1], "line 1", "--noheader"),
       case("two columns of one name", "text_a,label,label\na,1,1\n", "2 columns 'label'", "number"),
       case("one column", "text_a\nx\ny\n", "'label' is not in the header", "has text_a"),

@@ -81,6 +81,15 @@ def test_a_column_of_another_case_is_suggested_with_its_flag(tmp_path):
     read(tmp_path, "a film,good", "another,bad")
 
 
+def test_all_columns_that_are_not_there_are_named_at_once(tmp_path):
+  expected = r"'text_a' is not in the header, which has review, Label. Nor is 'label'. Did you mean"
+  with pytest.raises(DataError, match=f"{expected} 'Label'.* --text_a_column and --label_column,"):
+    read(tmp_path, "review,Label", "x,a")
+  (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+  with pytest.raises(DataError, match=r"'c' is not .* Nor are 'd' and 'e'\."):
+    read_table(str(tmp_path / "x.csv"), {name: name for name in "cbde"})
+
+
 def test_one_and_one_point_zero_are_one_label(tmp_path):
   own = processor(tmp_path, "text_a,label", "x,1", "y,0")
   (tmp_path / "dev.csv").write_text("text_a,label\nx,1.0\ny,0.0\n")
