@@ -16,9 +16,23 @@ _OPTIONS = (
 
 
 def check_task(settings: RunSettings) -> None:
-  """Checks task and options, see `glue.create_processor`, before files are fetched."""
+  """Checks task and options, see `glue.create_processor`, before files are fetched.
+
+  Options that mean nothing with the labels of the task are named in the log.
+  """
   given = [name for name in _OPTIONS if settings.values[name] is not None]
-  find_processor(settings.task_name, given)
+  processor = find_processor(settings.task_name, given)
+  problem_type = settings.problem_type or getattr(processor, "problem_type", "classification")
+  reasons = {}
+  if problem_type == "regression":
+    reasons["labels"] = "regression learns numbers, not classes"
+  else:
+    reasons["label_scale"] = f"it divides the numbers of regression, and this is {problem_type}"
+  if problem_type != "multi_label":
+    reasons["label_separator"] = "a text has one label without --problem_type=multi_label"
+  if not getattr(processor, "is_unordered", False):
+    reasons["double_unordered"] = f"the texts of {settings.task_name} have an order"
+  command_line.explain_ignored_flags(reasons)
 
 
 def processor_of(settings: RunSettings) -> DataProcessor:

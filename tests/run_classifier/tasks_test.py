@@ -273,7 +273,10 @@ def test_numbers_as_labels(model, tmp_path):
   write_own(tmp_path / "data", "jsonl", lambda size: own_rows(size, lambda good: 3.5 * good))
   values = {**model, **OWN_COLUMNS, "task_name": "csv", "data_dir": tmp_path / "data"}
   values.update(problem_type="regression", output_dir=tmp_path / "out")
-  run_well(**values, do_train=True, do_eval=True)
+  done = run_well(**values, do_train=True, do_eval=True, labels="no,yes", label_separator=";")
+  for name in ("labels", "label_separator"):
+    assert f"Flag --{name} has no effect: " in done.err
+  assert "Flag --label_scale has no effect" not in done.err
   keys = list(results_in(tmp_path / "out" / "eval_results.txt"))
   assert keys[3:] == ["eval_mse", "eval_pearson", "eval_spearman"]
   assert records(tmp_path / "out" / "train.tf_record")[1]["label_ids"] == ("float_list", [3.5])
