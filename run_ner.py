@@ -31,6 +31,9 @@ from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 from bert.tasks import conll_files, constant_answers, label_counts, label_schemes
 from bert.training import distribution
 
+# Words from which on a sentence is not expected twice: datelines and scores of matches are shorter.
+_LONG_SENTENCE = 5
+
 
 class Tagging(Task):
   """Words with labels, in windows of sentences."""
@@ -124,6 +127,11 @@ class Tagging(Task):
     path = self.file(split)
     self.files[split] = conll_files.read_conll(path, conll_format, split, split != "test")
     return self.files[split].examples
+
+  def texts(self, example):
+    """Returns the sentence; None for a short one, of which data have many twice."""
+    labels = example.labels or ()
+    return ([" ".join(example.words)], labels) if len(example.words) >= _LONG_SENTENCE else None
 
   def prepare(self, train):
     """Takes `--labels`, else those of the training file, else those of the run that trained."""

@@ -358,6 +358,10 @@ class QuestionAnswering(Task):
       )
     return [DataSet("test", questions, record_name="eval")]
 
+  def texts(self, example):
+    """Returns the question and its paragraph."""
+    return [example.question_text, " ".join(example.doc_tokens)], ()
+
   def sizes(self, data, num_records):
     """Returns the numbers of questions and of their windows."""
     return {"Num orig examples": len(data), "Num split examples": num_records}

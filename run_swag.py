@@ -38,6 +38,10 @@ class MultipleChoice(Task):
       self.file(split), split, needs_labels, self.settings.skip_bad_rows
     )
 
+  def texts(self, example):
+    """Returns the context, and all choices."""
+    return [example.context, " ".join(example.choices)], ()
+
   def sizes(self, data, num_records):
     """Returns the number of questions, in the original's words."""
     return {"Num examples": len(data)}

@@ -16,12 +16,11 @@ from bert.checks.findings import Finding, RunUnderCheck, error, note, ok, share,
 from bert.checks.task_data import Text, TextSet
 from bert.io import filesystem, vocabulary_kind
 from bert.io.wording import counted
-from bert.tasks import kinds
+from bert.tasks import kinds, shared_texts
 
 # Above these shares a finding is a warning and not a note.
 _MANY_CUT = 0.25
 _MANY_REPEATED = 0.05
-_MANY_SHARED = 0.02
 _MANY_UNKNOWN = 0.05
 _ONE_SIDED = 0.95
 
@@ -150,7 +149,7 @@ def _labels(text_set: TextSet) -> Iterator[Finding]:
 
 def _repeated(text_set: TextSet) -> Iterator[Finding]:
   """Examples that occur twice, and those of them with different labels."""
-  first: dict[tuple, Text] = {}
+  first: dict[int, Text] = {}
   repeated, disagreeing = [], []
   for text in text_set.texts:
     other = first.setdefault(_key(text), text)
@@ -169,8 +168,8 @@ def _repeated(text_set: TextSet) -> Iterator[Finding]:
     yield (warning if many else note)(what, text.where, "Remove the duplicates.")
 
 
-def _key(text: Text) -> tuple[str, str]:
-  return " ".join(text.first.split()), " ".join((text.second or "").split())
+def _key(text: Text) -> int:
+  return shared_texts.key((text.first, text.second or ""))
 
 
 def _shared(text_sets: Sequence[TextSet]) -> Iterator[Finding]:
@@ -185,7 +184,7 @@ def _shared(text_sets: Sequence[TextSet]) -> Iterator[Finding]:
         f"{len(seen)} of {len(text_set.texts)} examples of {text_set.split} are in train, too: "
       )
       what += f"this one at {train[_key(seen[0])].where}."
-      many = len(seen) > _MANY_SHARED * len(text_set.texts)
+      many = len(seen) > shared_texts.MANY_SHARED * len(text_set.texts)
       remedy = "Remove them from train: scores would be too high."
       yield (warning if many else note)(what, seen[0].where, remedy)
 

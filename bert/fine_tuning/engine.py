@@ -14,7 +14,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -33,7 +33,7 @@ from bert.scripts import (
 )
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.steps import Run, Teaching, log_sizes
-from bert.tasks import kinds
+from bert.tasks import kinds, shared_texts
 from bert.training import distribution
 
 # The jobs whose batch size a split has.
@@ -85,6 +85,20 @@ class FineTuning(Run):
       if split != "train":
         self.sets[split] = task.data_sets(split)
     task.check_data(self.sets)
+    self._check_shared_texts()
+
+  def _check_shared_texts(self):
+    """Warns where examples to evaluate are in the training set, too."""
+    sets = [each for split, found in self.sets.items() if split != "train" for each in found]
+    if "train" not in self.sets or not sets:
+      return
+    seen = {shared_texts.key(texts) for texts in self._texts_of(self.train) if texts}
+    for data in sets:
+      name = data.split + data.suffix
+      shared_texts.warn_of_shared(seen, list(self._texts_of(data)), name)
+
+  def _texts_of(self, data: DataSet) -> Iterator[Sequence[str] | None]:
+    return (said[0] if (said := self.task.texts(each)) else None for each in data.examples)
 
   def facts(self):
     """Returns those of the task, and the head of a task of one's own."""

@@ -277,6 +277,7 @@ def test_numbers_as_labels(model, tmp_path):
   for name in ("labels", "label_separator"):
     assert f"Flag --{name} has no effect: " in done.err
   assert "Flag --label_scale has no effect" not in done.err
+  assert "10 of 10 examples of dev are in the training set, too" in done.err
   keys = list(results_in(tmp_path / "out" / "eval_results.txt"))
   assert keys[3:] == ["eval_mse", "eval_pearson", "eval_spearman"]
   assert records(tmp_path / "out" / "train.tf_record")[1]["label_ids"] == ("float_list", [3.5])

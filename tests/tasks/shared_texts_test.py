@@ -1,0 +1,37 @@
+"""Tests of bert/tasks/shared_texts.py, and that runs of all tasks ask for it."""
+
+import logging
+
+import pytest
+
+from bert import run_ner, run_squad, run_swag
+from bert.tasks import shared_texts
+from bert.tasks.conll_files import TaggedSentence
+from bert.tasks.multiple_choice import ChoiceExample
+from bert.tasks.squad import SquadExample
+
+
+@pytest.mark.parametrize(
+  ("size", "level", "start"),
+  [(2, logging.WARNING, "1 of 2"), (60, logging.INFO, "1 of 60"), (0, None, "")],
+)
+def test_examples_that_the_model_has_seen_are_counted(caplog, size, level, start):
+  caplog.set_level(logging.INFO)
+  others = [["It  rains.", "Yes."], *([f"{i}"] for i in range(size - 2)), None][:size]
+  shared_texts.warn_of_shared({shared_texts.key(["It rains. ", "Yes."])}, others, "dev")
+  assert [record.levelno for record in caplog.records] == [level] * bool(size)
+  assert caplog.text.count(f"{start} examples of dev are in the training set, too") == bool(size)
+
+
+@pytest.mark.parametrize(
+  ("task", "example", "texts"),
+  [
+    (run_ner.Tagging, TaggedSentence("", list("abcde")), ["a b c d e"]),
+    (run_ner.Tagging, TaggedSentence("", ["London", "1996"]), None),
+    (run_squad.QuestionAnswering, SquadExample("", "Who?", ["I", "did."]), ["Who?", "I did."]),
+    (run_swag.MultipleChoice, ChoiceExample("", "He", ["runs", "eats"]), ["He", "runs eats"]),
+  ],
+)
+def test_each_task_says_the_texts_of_its_examples(task, example, texts):
+  said = task.texts(None, example)
+  assert (said and said[0]) == texts
