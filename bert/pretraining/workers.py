@@ -15,6 +15,7 @@ Neither this module nor the workers import TensorFlow.
 
 import array
 import contextlib
+import functools
 import glob
 import mmap
 import multiprocessing
@@ -152,6 +153,27 @@ def _work(
   report(statistics)
 
 
+# Between two looks at whether the parent still lives.
+_SECONDS_OF_WAIT = 1.0
+
+
+def _next_number(counter) -> int:
+  """Counts up by one, and returns the number before.
+
+  Raises:
+    BrokenPipeError: the parent has ended, perhaps with the worker that held the counter's lock,
+      which nobody will then release.
+  """
+  while not counter.get_lock().acquire(timeout=_SECONDS_OF_WAIT):
+    if not multiprocessing.parent_process().is_alive():
+      raise BrokenPipeError
+  try:
+    counter.value += 1
+    return counter.value - 1
+  finally:
+    counter.get_lock().release()
+
+
 def _work_in_process(job: Job, worker: int, counter, connection, readers) -> None:
   """`_work` in a separate process; errors are sent to the parent.
 
@@ -162,13 +184,8 @@ def _work_in_process(job: Job, worker: int, counter, connection, readers) -> Non
   for reader in readers:
     reader.close()
 
-  def next_range() -> int:
-    with counter.get_lock():
-      counter.value += 1
-      return counter.value - 1
-
   try:
-    _work(job, worker, next_range, connection.send)
+    _work(job, worker, functools.partial(_next_number, counter), connection.send)
   except BrokenPipeError:
     pass  # the parent has ended
   except (ValueError, OSError) as error:

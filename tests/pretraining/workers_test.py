@@ -290,6 +290,46 @@ def test_workers_of_a_killed_job_end(text, tmp_path):
   assert process.returncode == -signal.SIGKILL
 
 
+# The second worker waits for the lock of the first, which dies with the parent and keeps it.
+DIE_WITH_THE_LOCK = """
+import multiprocessing, os, time
+from bert.pretraining import workers
+
+def hold(counter):
+  counter.get_lock().acquire()
+  counter.value = 1
+  time.sleep(0.5)
+  os.kill(os.getppid(), 9)
+  os.kill(os.getpid(), 9)
+
+def count(counter):
+  try:
+    workers._next_number(counter)
+  except BrokenPipeError:
+    print("ended", flush=True)
+
+context = multiprocessing.get_context("fork")
+counter = context.Value("q", 0)
+context.Process(target=hold, args=[counter]).start()
+while not counter.get_obj().value:
+  time.sleep(0.01)
+context.Process(target=count, args=[counter]).start()
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other signals")
+def test_a_worker_does_not_wait_for_a_lock_that_died_with_the_parent():
+  done = subprocess.run(
+    [sys.executable, "-c", DIE_WITH_THE_LOCK],
+    cwd=ROOT,
+    stdout=subprocess.PIPE,
+    text=True,
+    timeout=40,
+  )
+  assert (done.returncode, done.stdout) == (-signal.SIGKILL, "ended\n")
+
+
 # ---------------------------------------------------------------------------------------------
 # In this process.
 
