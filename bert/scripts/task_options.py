@@ -1,5 +1,7 @@
 """The processor of `run_classifier.py`'s task, with the options that flags give it."""
 
+from typing import Any
+
 from absl import logging
 
 from bert.model.configuration import BertConfig
@@ -40,11 +42,16 @@ def processor_of(settings: RunSettings) -> DataProcessor:
   options = {name: settings.values[name] for name in _OPTIONS}
   options["language"] = settings.xnli_language
   options["train_language"] = settings.xnli_train_language
-  if settings.task_name.lower() == "csv":
-    options["data_dir"] = settings.data_dir
-    if not settings.do_train:  # the labels of the run that trained, whose data may have moved
-      options["labels"] = settings.labels or _labels_of_model(settings)
-  return create_processor(settings.task_name, **options)
+  if settings.task_name.lower() != "csv":
+    return create_processor(settings.task_name, **options)
+  options["data_dir"] = settings.data_dir
+  if settings.do_train or settings.labels:
+    return create_processor(settings.task_name, **options)
+  # The labels of the run that trained, whose data may have moved.
+  folder, options["labels"] = _labels_of_model(settings)
+  processor: Any = create_processor(settings.task_name, **options)
+  processor.labels_of = folder
+  return processor
 
 
 def processor_of_folder(settings: RunSettings, config: BertConfig, tokenizer) -> DataProcessor:
@@ -76,8 +83,10 @@ def check_windows(settings: RunSettings) -> None:
   settings.check("max_seq_length", lambda value: value >= least, needed)
 
 
-def _labels_of_model(settings: RunSettings) -> list[str] | None:
-  labels = run_files.labels_of_earlier_run(settings.output_dir, settings.init_folder)
-  if labels:
-    logging.info("Labels of the trained model: %s.", ", ".join(labels))
-  return labels
+def _labels_of_model(settings: RunSettings) -> tuple[str, list[str] | None]:
+  """Returns the folder of the trained model, and its labels; "" and None where none is known."""
+  for folder in (settings.output_dir, settings.init_folder):
+    if labels := run_files.read_label_map(folder):
+      logging.info("Labels of the trained model: %s.", ", ".join(labels))
+      return folder, labels
+  return "", None

@@ -156,6 +156,7 @@ class CsvProcessor(TableProcessor):
     )
     self._rows_read: dict[str, list[Row]] = {}
     self.labels = tuple(labels or ())
+    self.labels_of = ""  # the folder of the trained model whose labels these are, for errors
 
   def get_train_examples(self, data_dir):
     """See base class."""
@@ -229,6 +230,19 @@ class CsvProcessor(TableProcessor):
       return tuple(name for name in names if name)
     label = super()._parse_label(value, row)
     return label if self.problem_type == "regression" else self._known(_class_name(label, row))
+
+  def _check_label(self, label, row):
+    try:
+      super()._check_label(label, row)
+    except DataError as error:
+      if not self.labels_of:
+        raise
+      raise row.error(
+        error.reason,
+        f"The model in {self.labels_of} has learned these. If the data are of another task, give "
+        "the folder of its run as --output_dir; if not, correct the row, or skip such rows with "
+        "--skip_bad_rows.",
+      ) from None
 
   def _known(self, name: str) -> str:
     """Returns the label, of 1 and 1.0 the known one: pandas writes whole numbers as both."""

@@ -246,6 +246,15 @@ def test_labels_of_the_trained_model_are_used_without_its_training_file(own, mod
     assert (tmp_path / "fresh" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
+def test_data_of_another_task_than_the_models_are_named_as_such(own, tmp_path):
+  write_own(tmp_path / "other", "csv", lambda size: own_rows(size, lambda good: "sport"))
+  values = {**own["csv"].copied_to(tmp_path), "data_dir": tmp_path / "other"}
+  for more in ({}, {"init_checkpoint": tmp_path / "out", "output_dir": tmp_path / "fresh"}):
+    message = error_of(**{**values, **more}, do_eval=True)
+    assert "the label 'sport' is unknown; known labels: 'no', 'yes'. The model in " in message
+    assert f"{tmp_path}/out has learned these. If the data are of another task, give" in message
+
+
 def test_several_labels_for_a_text(model, tmp_path):
   def rows_of(size):
     return own_rows(size, lambda good: "short" if good else "short; long")
