@@ -108,7 +108,8 @@ def define_flags(temperature: bool = True) -> None:
       "vocab_file",
       None,
       "The vocabulary of the records; required with --dynamic_masking, else only compared. "
-      "Default: vocab.txt beside --init_checkpoint.",
+      "Default: vocab.txt beside --init_checkpoint, or that of the records beside them or beside "
+      "--bert_config_file.",
     )
     shared_flags.define_spm_model_file()
     flags.DEFINE_float("masked_lm_prob", 0.15, "Fraction of the tokens to mask.")
@@ -285,6 +286,7 @@ def start(settings: run_settings.RunSettings, teaching: Teaching | None = None) 
   if settings.eval_input_file:
     eval_files = pretraining_data.find_files("eval_input_file", settings.eval_input_file)
   settings = run_settings.resolve(teaching.resolve(settings))
+  settings = pretraining_data.with_vocabulary_of_records(settings, train_files or eval_files)
   if settings.do_export and not settings.vocab_file:
     raise command_line.UsageError(
       "--do_export needs --vocab_file, the vocabulary of the records: what is exported reads text."
@@ -358,8 +360,14 @@ class PreTraining(Run):
     return {"task_name": "pretraining", **learned, **known}
 
   def read(self):
-    """Warns where the records to evaluate are those that train the model."""
+    """Warns of a missing vocabulary, and where the records to evaluate train the model."""
     settings = self.settings
+    if settings.do_train and not settings.vocab_file:
+      logging.warning(
+        "--output_dir=%s gets no vocabulary, which scripts that read text look for beside the "
+        "model. Give that of the records: --vocab_file.",
+        settings.output_dir,
+      )
     if settings.do_train and settings.reads_dev_set and not settings.eval_input_file:
       logging.warning(
         "Evaluating on --input_file, the records that train the model: the results say how well it "

@@ -1,6 +1,10 @@
 """Where `run_pretraining.py` finds its records, what they are, and how their words are masked."""
 
+import contextlib
 import dataclasses
+import itertools
+import os
+import warnings
 from collections.abc import Mapping, Sequence
 
 from absl import logging
@@ -15,6 +19,12 @@ from bert.pretraining.record_checks import RecordFormat
 from bert.pretraining.record_settings import room_for_masks
 from bert.scripts import command_line
 from bert.scripts.run_settings import RunSettings
+
+# Of a model, beside its configuration or the records that were made with it.
+_VOCABULARIES = (
+  *(vocabulary_kind.VOCABULARY, vocabulary_kind.SENTENCE_PIECES),
+  *(vocabulary_kind.BYTE_PAIRS, "vocab.json"),
+)
 
 
 def find_files(flag: str, patterns: str) -> list[str]:
@@ -56,6 +66,28 @@ def with_masks_of_records(
     drawn = room_for_masks(settings.masked_lm_prob, settings.max_seq_length)
     room = drawn if settings.dynamic_masking or masked is None else masked
     settings = settings.replace(max_predictions_per_seq=room)
+  return settings
+
+
+def with_vocabulary_of_records(settings: RunSettings, files: Sequence[str]) -> RunSettings:
+  """Finds `--vocab_file` beside the configuration or the records, if it is not given.
+
+  With it the folder of the run is a model that every script reads. It is the vocabulary of the
+  records, or it is not taken: their manifests have its hash.
+  """
+  digests = {record_files.read_manifest(path).get("vocabulary") for path in files}
+  if settings.vocab_file or None in digests or len(digests) != 1:
+    return settings
+  folders = map(os.path.dirname, (settings.bert_config_file, files[0]))
+  for folder, name in itertools.product(folders, _VOCABULARIES):
+    path = os.path.join(folder, name)
+    if not filesystem.is_file(path):
+      continue
+    with contextlib.suppress(ValueError, OSError), warnings.catch_warnings():
+      warnings.simplefilter("ignore")  # of another model's file, which is then not taken
+      if tokenization.vocabulary_hash(tokenization.load_vocab(path)) in digests:
+        logging.info("--vocab_file=%s, the vocabulary of the records.", path)
+        return settings.replace(vocab_file=path)
   return settings
 
 

@@ -2,11 +2,12 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 
-from bert import run_pretraining
+from bert import run_pretraining, tokenization
 from bert.checkpoints import loading
 from bert.io.record_files import write_records
 from bert.model.configuration import BertConfig
@@ -16,7 +17,15 @@ from tests.kit import tiny_bert
 from tests.kit.checkpoint_names import PRETRAINING_HEADS
 from tests.kit.event_files import series_in
 from tests.kit.script_runs import Script, assert_same_tensors, results_in, tensors
-from tests.kit.tiny_pretraining import CONFIG, VOCAB_SIZE, batch_of, forward, make_records
+from tests.kit.tiny_pretraining import (
+  CONFIG,
+  VOCAB_SIZE,
+  batch_of,
+  forward,
+  make_records,
+  write_vocabulary,
+  write_with_facts,
+)
 
 script = Script(run_pretraining)
 run, run_well, error_of = script.run, script.run_well, script.error_of
@@ -42,6 +51,26 @@ def test_eval_results_are_the_originals_keys_sorted(trained):
   lines = (trained.out / "eval_results.txt").read_text().splitlines()
   assert [line.split(" = ")[0] for line in lines] == EVAL_KEYS
   assert lines[0] == "global_step = 60"
+
+
+def test_the_vocabulary_of_the_records_is_found_beside_the_configuration(model, tmp_path):
+  records, folder = tmp_path / "a.tfrecord", tmp_path / "model"
+  folder.mkdir()
+  shutil.copy(model["bert_config_file"], folder)
+  values = {**model, "input_file": records, "bert_config_file": folder / "bert_config.json"}
+  digest = tokenization.vocabulary_hash(
+    tokenization.load_vocab(write_vocabulary(folder / "vocab.txt"))
+  )
+  write_with_facts(records, make_records(22), vocabulary=digest)
+  values |= {"num_train_steps": 1, "num_warmup_steps": 0, "do_train": True}
+  done = run_well(**values, output_dir=tmp_path / "out")
+  assert f"--vocab_file={folder}/vocab.txt, the vocabulary of the records." in done.err
+  assert (tmp_path / "out" / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
+
+  (folder / "vocab.txt").write_text("[PAD]\nof\nanother\nmodel\n")
+  done = run_well(**values, output_dir=tmp_path / "without")
+  assert f"--output_dir={tmp_path}/without gets no vocabulary" in done.err
+  assert not (tmp_path / "without" / "vocab.txt").exists()
 
 
 def test_log_lines_of_the_original(trained):
