@@ -11,6 +11,8 @@ own colours.
 From Python: `bert.predicting.attention.load` returns the maps as arrays.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import numpy as np
 from absl import flags, logging
 

@@ -54,6 +54,8 @@ serve as --init_checkpoint. It also gets bert_config.json, vocab.txt and label_m
 known. A fine-tuned model keeps its task and its labels: predict.py answers with the new folder.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import contextlib
 import json
 import os

@@ -39,6 +39,8 @@ run_pretraining.py. A byte-level BPE as --vocab_file means this format:
     --output_file=/tmp/roberta.tfrecord --vocab_file=roberta-base/vocab.json --max_seq_length=512
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import functools
 import itertools
 import os

@@ -21,6 +21,8 @@ If these lines are too few, append the new words, and add rows for them to the c
     --old_vocab_file=$BERT_BASE_DIR/vocab.txt --vocab_file=medical_vocab.txt --output_dir=medical
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import os
 
 from absl import flags, logging

@@ -17,6 +17,8 @@ flags of run_pretraining.py.
 take it as such.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import sys
 
 from absl import flags

@@ -18,6 +18,8 @@ the run fail), with its location and a remedy. The exit code is 1 if there is an
 `run_*` scripts do the cheap checks themselves when they start (bert/checks/at_start).
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence

@@ -13,6 +13,8 @@ load the encoder, only `tensorflow` is needed; the preprocess model also needs `
 tensorflow_text`.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import json
 import os
 

@@ -20,6 +20,8 @@ The similarity of the two texts of each line, for models trained on similarity:
     --init_checkpoint=out/model.ckpt-1000 --layers=-1
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

@@ -13,6 +13,8 @@ From Python: `bert.figures.training_curves.plot_curves`; `bert.figures.drawing` 
 pictures (confusion matrices, attention, vectors, tables).
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import math
 from collections.abc import Sequence
 

@@ -11,6 +11,8 @@ name, such as `{"question": "Who?", "context": "It was me."}` or
 From Python: `bert.predicting.predictor.Predictor`.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import json
 import sys
 from collections.abc import Iterable, Iterator

@@ -17,6 +17,8 @@ per line:
 From Python: `bert.predicting.masked_words.from_checkpoint`.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import sys
 from collections.abc import Iterable, Iterator
 

@@ -19,6 +19,8 @@ With nothing at hand, it fetches both:
     --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mrpc_output
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import functools
 import os
 

@@ -15,6 +15,8 @@ predictions of each task's best run. After a stop or a failure the same command 
 runs are not repeated, and runs of other settings are refused.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import dataclasses
 import functools
 import itertools

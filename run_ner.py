@@ -18,6 +18,8 @@ sentence. Entities and their scores are in:
 Letters in shapes: S = sequence length, C = number of labels.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import json
 
 from absl import flags, logging

@@ -21,6 +21,8 @@ Records written with `create_pretraining_data.py --dynamic_masking` get their ma
 read, other ones in each epoch: `--dynamic_masking --vocab_file=...`.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import functools
 
 from absl import flags, logging

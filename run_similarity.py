@@ -10,6 +10,8 @@ together, for --loss=in_batch_negatives, with texts that do not in a column `neg
 The vectors: extract_features.py --similarity, predict.py --task=vectors, Predictor.from_checkpoint.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import math
 
 from absl import flags, logging

@@ -16,6 +16,8 @@ in eval_results.txt. SQuAD 2.0, whose questions may have no answer, needs one fl
   --version_2_with_negative=True
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 import collections
 import dataclasses
 import time

@@ -11,6 +11,8 @@ eval_results.txt, the choices and all probabilities in predictions.tsv.
 Letters in shapes: N = choices, S = sequence length.
 """
 
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
 from bert.fine_tuning import engine
 from bert.fine_tuning.task import LENGTH, SEQUENCES, Task
 from bert.model.task_heads import ChoiceHead

@@ -121,6 +121,8 @@ def _is_main_program() -> bool:
     found = any(word.startswith("-") and word.endswith("m") for word in words)  # -m, or -um
     return found and next(words).partition(".")[0] == __name__
   main_file = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+  if os.path.basename(sys.argv[0] if sys.argv else "") in ("bert", "bert.exe"):  # made by pip
+    return True
   return os.path.dirname(os.path.realpath(main_file)) == _ROOT and main_file.endswith(".py")
 
 

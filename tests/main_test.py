@@ -110,6 +110,23 @@ def test_ctrl_c_while_a_script_is_imported_is_one_line(tmp_path, words):
   assert done.returncode != 0
 
 
+@pytest.mark.parametrize("first", ["absl", "zipfile"])
+def test_ctrl_c_before_a_script_imports_anything_else_is_one_line(tmp_path, first):
+  """The first import of a script, and that of the command `bert` as pip installs it."""
+  (tmp_path / f"{first}.py").write_text("raise KeyboardInterrupt")
+  (tmp_path / "bert").write_text("import sys; from bert.__main__ import main; sys.exit(main())")
+  script = {"absl": str(ROOT / "run_classifier.py"), "zipfile": str(tmp_path / "bert")}[first]
+  done = subprocess.run(
+    [sys.executable, script, "--help"],
+    env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.stderr.split() == ["Interrupted."]
+  assert done.returncode != 0
+
+
 @pytest.mark.parametrize("words", [["own.py"], ["-m", "own"], ["-Bm", "own"], ["-mown"]])
 def test_a_program_of_the_users_keeps_its_hook(tmp_path, words):
   (tmp_path / "own.py").write_text(
