@@ -16,7 +16,7 @@ from bert.tasks.squad import SquadExample
   [(2, logging.WARNING, "1 of 2"), (60, logging.INFO, "1 of 60"), (0, None, "")],
 )
 def test_examples_that_the_model_has_seen_are_counted(caplog, size, level, start):
-  caplog.set_level(logging.INFO)
+  caplog.set_level(logging.INFO, logger="absl")
   others = [["It  rains.", "Yes."], *([f"{i}"] for i in range(size - 2)), None][:size]
   shared_texts.warn_of_shared({shared_texts.key(["It rains. ", "Yes."])}, others, "dev")
   assert [record.levelno for record in caplog.records] == [level] * bool(size)
