@@ -14,6 +14,9 @@ that text. Without, they are cut from the teacher.
   texts      as many steps on these and the texts of --unlabelled_file
   tinybert   three on its attention and hidden states, then three on its outputs
 
+--epochs gives another number than six, --run_flags="--train_batch_size=64 ..." other flags for the
+teacher and all students.
+
 Each run is a process of its own in OUTPUT_DIR/TASK/VARIANT_LAYERS/seed_N; the next start skips what
 has finished and continues what has not. The table has a row for each variant and depth:
 
@@ -48,11 +51,10 @@ METRICS = {
   "STS-B": "eval_pearson",
 }
 BASELINE, TEXTS = "labels", "texts"
-EPOCHS = 6
 VARIANTS = {
-  BASELINE: ("--method=logits", "--label_weight=1", f"--num_train_epochs={EPOCHS}"),
-  "logits": ("--method=logits", f"--num_train_epochs={EPOCHS}", "--cache_teacher"),
-  "tinybert": ("--method=tinybert", "--stage=task", "--layer_epochs=3", "--num_train_epochs=3"),
+  BASELINE: ("--method=logits", "--label_weight=1"),
+  "logits": ("--method=logits", "--cache_teacher"),
+  "tinybert": ("--method=tinybert", "--stage=task"),
 }
 COMMON_FLAGS = (
   *("--do_train", "--do_eval", "--fast", "--max_seq_length=128", "--train_batch_size=32"),
@@ -90,6 +92,8 @@ def _parse():
   parser.add_argument("--task", choices=list(METRICS), default="MRPC")
   parser.add_argument("--layers", type=common.numbers(int), default=[2, 3], help="2,3")
   parser.add_argument("--seeds", type=common.numbers(int), default=[1, 2, 3], help="1,2,3")
+  parser.add_argument("--epochs", type=float, default=6, help="of each student")
+  parser.add_argument("--run_flags", type=str.split, default=[], help="of teacher and students")
   parser.add_argument("--nice", type=int, default=0, help="added to the niceness of the runs")
   args = parser.parse_args()
   if not args.report and not (args.glue_dir and args.weights):
@@ -108,10 +112,11 @@ def _train(args, folder: pathlib.Path) -> None:
     "run_classifier",
     teacher,
     *(f"--task_name={args.task}", data, f"--init_checkpoint={args.weights}"),
-    *(*COMMON_FLAGS, TEACHER_RATE),
+    *(*COMMON_FLAGS, TEACHER_RATE, *args.run_flags),
     nice=args.nice,
   )
-  variants = VARIANTS | _variant_with_texts(args)
+  variants = {name: (*flags, *_length(name, args.epochs)) for name, flags in VARIANTS.items()}
+  variants |= _variant_with_texts(args)
   starts = {layers: _start_of_students(args, layers) for layers in args.layers}
   for seed in args.seeds:
     for layers in args.layers:
@@ -120,9 +125,16 @@ def _train(args, folder: pathlib.Path) -> None:
           "distill",
           run_folder(folder, variant, layers, seed),
           *(f"--teacher={teacher}", data, f"--seed={seed}", STUDENT_RATE),
-          *(*starts[layers], *COMMON_FLAGS, *flags),
+          *(*starts[layers], *COMMON_FLAGS, *args.run_flags, *flags),
           nice=args.nice,
         )
+
+
+def _length(variant: str, epochs: float) -> list[str]:
+  """The flags that make a variant train for N epochs."""
+  if variant != "tinybert":
+    return [f"--num_train_epochs={epochs}"]
+  return [f"--layer_epochs={epochs / 2}", f"--num_train_epochs={epochs / 2}"]
 
 
 def _variant_with_texts(args) -> dict[str, tuple[str, ...]]:
@@ -134,7 +146,7 @@ def _variant_with_texts(args) -> dict[str, tuple[str, ...]]:
   folder = str(pathlib.Path(args.glue_dir) / args.task)
   labelled = len(glue.create_processor(args.task).get_train_examples(folder))
   lines = pathlib.Path(args.unlabelled_file).read_text(encoding="utf-8").splitlines()
-  epochs = EPOCHS * labelled / (labelled + len(lines))
+  epochs = args.epochs * labelled / (labelled + len(lines))
   return {
     TEXTS: (
       *("--method=logits", f"--num_train_epochs={epochs:.3f}", "--cache_teacher"),
@@ -274,7 +286,16 @@ def _report(args, folder) -> None:
       results.append({"model": name, "variant": variant, "scores": scores, **speeds.get(name, {})})
   common.print_markdown(rows)
   facts = {"benchmark": "distillation", "task": args.task, "machine": common.machine()}
-  print(json.dumps({**facts, "common_flags": COMMON_FLAGS, "results": results}))
+  print(
+    json.dumps(
+      {
+        **facts,
+        "common_flags": [*COMMON_FLAGS, *args.run_flags],
+        "epochs": args.epochs,
+        "results": results,
+      }
+    )
+  )
 
 
 def gain_cell(baseline: Mapping[int, float], scores: Mapping[int, float]) -> str:
