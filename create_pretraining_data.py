@@ -175,6 +175,12 @@ def define_flags() -> None:
       "roberta: a sequence goes on in the next document, behind one more </s>; False fills it from "
       "one document.",
     )
+    flags.DEFINE_bool(
+      "skip_long_lines",
+      False,
+      "roberta: leave out lines that are longer than a sequence, as fairseq does. By default they "
+      "go on in the next one.",
+    )
   with flag_groups.flag_group("Processes"):
     flags.DEFINE_integer(
       "num_workers",

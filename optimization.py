@@ -42,7 +42,8 @@ class Clipping(NamedTuple):
   """How gradients are clipped; the defaults are the original's.
 
   Attributes:
-    norm: the largest norm that all gradients have together; greater ones are scaled down.
+    norm: the largest norm that all gradients have together; greater ones are scaled down. 0: none
+      is.
     each: every gradient has this limit of its own instead, as in TinyBERT.
     merges_rows: add up the rows of a sparse gradient that belong to the same word before the norm
       is taken, as PyTorch does. The original counts each of them by itself.
@@ -51,6 +52,9 @@ class Clipping(NamedTuple):
   norm: float = 1.0
   each: bool = False
   merges_rows: bool = False
+
+
+_ORIGINAL_CLIPPING = Clipping()
 
 
 class TrainOp(NamedTuple):
@@ -84,7 +88,7 @@ def create_optimizer(
   beta_2: float = 0.999,
   weight_decay: float = 0.01,
   exclude_from_weight_decay: Sequence[str] = NOT_DECAYED,
-  clipping: Clipping | None = None,
+  clipping: Sequence = _ORIGINAL_CLIPPING,
   schedule: str = "original",
   poly_power: float = 1.0,
   start_warmup_step: int = 0,
@@ -112,7 +116,7 @@ def create_optimizer(
     beta_2: decay of the second moment.
     weight_decay: see `AdamWeightDecayOptimizer`.
     exclude_from_weight_decay: see there.
-    clipping: of gradients; to a norm of 1 of all together by default.
+    clipping: of gradients, a `Clipping` or its values; to a norm of 1 of all together by default.
     schedule: `original`, `continuous`, `one_cycle`, `product` or `constant`; see
       `learning_rate_at`.
     poly_power: power of the schedule's line.
@@ -180,7 +184,7 @@ def create_optimizer(
     loss *= loss_factor
   gradients = _gradients(loss, list(trained.values()), scaling)
 
-  clipping = clipping or Clipping()
+  clipping = Clipping(*clipping)
 
   def apply(gradients):
     if clipping.merges_rows or clipping.each:
@@ -241,7 +245,7 @@ def _clip_factor(gradients, clip_norm=1.0):
   """
   norm = tf.linalg.global_norm(gradients)
   is_finite = tf.math.is_finite(norm)
-  factor = clip_norm * tf.minimum(1.0 / norm, 1.0 / clip_norm)
+  factor = clip_norm * tf.minimum(1.0 / norm, 1.0 / clip_norm) if clip_norm else 1.0
   return tf.where(is_finite, factor, math.nan), is_finite
 
 

@@ -119,6 +119,14 @@ def define_flags(temperature: bool = True) -> None:
     flags.DEFINE_bool(
       "always_mask", False, "Replace every masked word by [MASK], instead of 80% of them."
     )
+    flags.DEFINE_enum(
+      "mask_rules",
+      "bert",
+      ["bert", "fairseq"],
+      "bert: a rounded share of the tokens, at least one, but never [CLS] or [SEP]. fairseq, as in "
+      "RoBERTa's original code: the share is rounded up or down by chance, <s> and </s> may be "
+      "masked, and whole words by their number.",
+    )
   objective_flags.define_flags(temperature)
   shared_flags.define_model_flags(reads_text=False)
   shared_flags.define_training_flags(epochs=False)
@@ -172,7 +180,7 @@ def input_fn_builder(
   del num_cpu_threads
   features = pretraining_features(max_seq_length, max_predictions_per_seq, has_pairs=has_pairs)
   if masking is not None:
-    features = pretraining_features(max_seq_length, None, masking.whole_words, has_pairs)
+    features = pretraining_features(max_seq_length, None, masking.reads_word_starts, has_pairs)
   return input_pipeline.record_input_fn(
     input_files,
     features,
@@ -189,6 +197,8 @@ def _draw_masks(masking):
     from bert.pretraining import dynamic_masking, electra_masks
 
     rules = electra_masks if masking.may_repeat else dynamic_masking
+    if masking.as_fairseq:
+      from bert.pretraining import fairseq_masks as rules
     if masking.token_weights is not None:
       from bert.pretraining import rare_tokens as rules
     return rules.draw_masks(features, numbers, seed, masking)
@@ -343,6 +353,7 @@ class PreTraining(Run):
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
     *("do_whole_word_mask", "objective", "dtype", "group_by_length", "pack_sequences"),
     *("train_minutes", "warmup_proportion", "dropout", "always_mask", "lr_schedule"),
+    *("mask_rules", "max_grad_norm", "decay_all_variables"),
     *("first_batch_size", "initializer_range", "recipe"),
   )
 

@@ -194,6 +194,16 @@ def test_gradients_are_clipped_to_a_global_norm_of_one():
   assert store.variables["global_step"].dtype == tf.int64
 
 
+def test_a_norm_of_zero_clips_nothing_and_biases_may_decay():
+  gradients, names = [np.full([2], 30.0, np.float32)], ["a/bias"]
+  store = one_step(gradients, names, clipping=(0.0,), weight_decay=0.5, bias_correction=True)
+  np.testing.assert_allclose(store.variables["a/bias/adam_m"], [3.0, 3.0], rtol=1e-6)
+  np.testing.assert_allclose(store.variables["a/bias"], [0.0, 0.0], atol=2e-5)
+  options = {"weight_decay": 0.5, "bias_correction": True, "exclude_from_weight_decay": ()}
+  store = one_step(gradients, names, **options)
+  np.testing.assert_allclose(store.variables["a/bias"], [-0.5, -0.5], atol=2e-5)
+
+
 def test_a_gradient_that_is_not_finite_is_not_clipped_to_zero():
   """1 over an infinite norm is zero: all others would stand still, and nobody would know why."""
   store = one_step([np.array([np.inf, 1.0], np.float32), np.full([1, 1], 40.0, np.float32)])

@@ -64,7 +64,7 @@ class TinyBertDistillation(TaskDistillation):
 
     options = super().model_options(run)
     by_flags, clipping = options["optimizer_options"], tinybert.OPTIMIZER["clipping"]
-    return {**options, "optimizer_options": {**by_flags, "clipping": clipping}}
+    return {**options, "optimizer_options": {"clipping": clipping, **by_flags}}
 
   def method(self, run):
     """Returns the method of the stage."""

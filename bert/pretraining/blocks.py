@@ -247,9 +247,10 @@ def _segment_pairs(block: Block, document: int, settings, stream: Stream) -> Ite
 def _single_segments(
   block: Block, first: int, last: int, settings, stream: Stream
 ) -> Iterator[Instance]:
-  """As many whole sentences as fit; one that is too long is continued in the next instance.
+  """As many whole sentences as fit; one that is too long goes on in the next instance.
 
-  The separator behind the last sentence, if the block has it, is that of the record.
+  With `skip_long_lines` it is left out. The separator behind the last sentence, if the block has
+  it, is that of the record.
   """
   target = _target(settings.max_seq_length - 2, settings.short_seq_prob, stream)  # [CLS], [SEP]
   separator = int(settings.rules.ends_sentences)
@@ -258,9 +259,13 @@ def _single_segments(
   while start < end:
     fitting = bisect.bisect_right(ends, start + target + separator, first, last + 1) - 1
     is_whole = ends[fitting] > start
+    if not is_whole and settings.skip_long_lines:
+      start, first = ends[first + 1], first + 1
+      continue
     stop = ends[fitting] if is_whole else min(start + target, end)
     length = stop - start - separator * is_whole
-    if length:  # 0: a document's separator alone, before a sentence that is too long
+    # 0: a document's separator alone, before a sentence that is too long; fairseq keeps it.
+    if length or settings.skip_long_lines:
       yield start, length, 0, 0, 0, stream.bits()
     start, first = stop, fitting
 

@@ -11,10 +11,9 @@ The masks of an example are a hash of the seed and of its number in the training
 generator has a state. So a resumed run draws the same masks as an uninterrupted one, and neither
 the rest of the batch nor padding matters.
 
-RoBERTa's masks are these, too. fairseq differs in details: it rounds 15% of a sequence up or down
-at random, chooses <s> and </s> like words, and draws random words from all ids but <s>, <pad>,
-</s> and <unk>. Here special tokens are never chosen but count in the share, as in BERT, and of
-RoBERTa's no random word is special (`never_drawn`): a <pad> would shift the positions behind it.
+RoBERTa's masks are these, too, unless they are to be fairseq's (`fairseq_masks.py`). Special tokens
+are never chosen but count in the share, as in BERT, and of RoBERTa's no random word is special
+(`never_drawn`): a <pad> would shift the positions behind it.
 
 Letters in shapes: B = batch size, S = sequence length, P = predictions per sequence.
 """
@@ -29,7 +28,7 @@ from bert.io import vocabulary_kind
 from bert.pretraining import random_streams
 
 # The random numbers of a position: one for the random order, the others for its replacement.
-ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
+ORDER, MASK_OR_NOT, KEEP_OR_NOT, RANDOM_WORD = range(4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +49,9 @@ class Masking:
   always_mask: bool = False  # replace every chosen token by [MASK], not only 80% of them
   may_repeat: bool = False  # draw positions with replacement, by the rules of `electra_masks.py`
   never_drawn: tuple[int, ...] = ()  # ascending ids that are no random words
+  as_fairseq: bool = False  # by the rules of `fairseq_masks.py`
+  # bool `[vocab_size]`, for whole words by these rules: whether a token begins one.
+  word_beginnings: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
   # float64 `[vocab_size]`: mask by those of `rare_tokens.py`.
   token_weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
@@ -80,10 +82,18 @@ class Masking:
     needed = (mask_token, cls_token, sep_token)
     if missing := [token for token in needed if token not in vocab]:
       raise ValueError(f"The vocabulary lacks {', '.join(missing)}, which masking requires.")
-    if not draws_special:
-      options["never_drawn"] = tuple(sorted(vocabulary_kind.special_ids(vocab)))
+    special = set(vocabulary_kind.special_ids(vocab))
+    if options.get("as_fairseq"):
+      options["never_drawn"] = tuple(sorted(special - {vocab[mask_token]}))
+    elif not draws_special:
+      options["never_drawn"] = tuple(sorted(special))
     special_ids = (vocab[cls_token], vocab[sep_token])
     return cls(max(vocab.values()) + 1, vocab[mask_token], special_ids, **options)
+
+  @property
+  def reads_word_starts(self) -> bool:
+    """Whether the records must say where words begin."""
+    return self.whole_words and not self.as_fairseq
 
 
 def draw_masks(
@@ -110,10 +120,10 @@ def draw_masks(
   if masking.whole_words:
     chosen = _choose_words(is_token & ~is_special, features["word_starts"], bits[ORDER], count)
   else:
-    chosen = _choose_tokens(is_token & ~is_special, bits[ORDER], count)
+    chosen = choose_tokens(is_token & ~is_special, bits[ORDER], count)
   masked = {name: value for name, value in features.items() if name != "word_starts"}
   masked["input_ids"] = tf.where(chosen, replacements(ids, bits, masking), ids)
-  return {**masked, **_labels(ids, chosen, masking.max_predictions_per_seq)}
+  return {**masked, **labels_of(ids, chosen, masking.max_predictions_per_seq)}
 
 
 def _number_to_predict(is_token, masking: Masking) -> tf.Tensor:
@@ -123,7 +133,7 @@ def _number_to_predict(is_token, masking: Masking) -> tf.Tensor:
   return tf.minimum(masking.max_predictions_per_seq, tf.maximum(1, share))
 
 
-def _labels(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
+def labels_of(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
   """Returns the three features of the tokens chosen by a bool `[B, S]`."""
   length = tf.shape(ids)[1]
   # Chosen positions in ascending order, at most P of them, then those not chosen.
@@ -148,18 +158,18 @@ def replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor
   if masking.always_mask:
     return tf.fill(tf.shape(ids), tf.cast(masking.mask_id, ids.dtype))
   words = masking.vocab_size - len(masking.never_drawn)
-  random_word = tf.cast(to_unit_interval(bits[_RANDOM_WORD]) * words, ids.dtype)
+  random_word = tf.cast(to_unit_interval(bits[RANDOM_WORD]) * words, ids.dtype)
   for passed_over in masking.never_drawn:
     random_word += tf.cast(random_word >= passed_over, ids.dtype)
-  other = tf.where(to_unit_interval(bits[_KEEP_OR_NOT]) < 0.5, ids, random_word)
-  return tf.where(to_unit_interval(bits[_MASK_OR_NOT]) < 0.8, masking.mask_id, other)
+  other = tf.where(to_unit_interval(bits[KEEP_OR_NOT]) < 0.5, ids, random_word)
+  return tf.where(to_unit_interval(bits[MASK_OR_NOT]) < 0.8, masking.mask_id, other)
 
 
 # ---------------------------------------------------------------------------------------------
 # Choosing the first candidates in random order.
 
 
-def _choose_tokens(is_candidate, order_bits, count) -> tf.Tensor:
+def choose_tokens(is_candidate, order_bits, count) -> tf.Tensor:
   """Computes bool `[B, S]`: the first `count` `[B]` of the candidates `[B, S]` in random order."""
   ranks = _inverse(_random_order(is_candidate, order_bits))
   return is_candidate & (ranks < count[:, None])

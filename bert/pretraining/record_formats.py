@@ -47,10 +47,11 @@ _MASKS = frozenset(
 _OF_ALBERT = frozenset(
   {"spm_model_file", "favor_shorter_ngram", "do_permutation", "random_next_sentence"}
 )
-_FILLED = frozenset({"no_next_sentence", "cross_documents"})  # sequences of whole sentences
+_OF_ROBERTA = frozenset({"cross_documents", "skip_long_lines"})
+_FILLED = _OF_ROBERTA | {"no_next_sentence"}  # sequences of whole sentences
 
 FORMATS = {
-  "bert": Format("BERT", _OF_ALBERT | {"strip_accents", "cross_documents"}),
+  "bert": Format("BERT", _OF_ALBERT | _OF_ROBERTA | {"strip_accents"}),
   # google-research/electra, build_pretraining_dataset.py: one pass, masks are drawn in training.
   "electra": Format(
     "ELECTRA",

@@ -30,6 +30,7 @@ OPTIONS_OFF = {
   "dynamic_masking": False,
   "strip_accents": True,
   "cross_documents": True,
+  "skip_long_lines": False,
 }
 
 
@@ -69,6 +70,7 @@ class RecordSettings(NamedTuple):
   no_next_sentence: bool = False
   dynamic_masking: bool = False
   cross_documents: bool = True
+  skip_long_lines: bool = False
   text_format: corpus.TextFormat = corpus.TextFormat()
 
   @property
@@ -96,10 +98,12 @@ class RecordSettings(NamedTuple):
 
   def new_statistics(self, **options: Any) -> corpus_statistics.TextStatistics:
     """Counts of a text, with the length of these settings; `options` as in `TextStatistics`."""
-    loses_no_text = self.no_next_sentence or self.rules.of_lines
+    is_filled = self.no_next_sentence or self.rules.of_lines
+    longest = self.max_seq_length - (2 if is_filled else 3)
     return corpus_statistics.TextStatistics(
-      max_tokens=sys.maxsize if loses_no_text else self.max_seq_length - 3,
-      random_pairs=not loses_no_text and self.rules.has_labels,
+      max_tokens=sys.maxsize if is_filled and not self.skip_long_lines else longest,
+      skips_long_lines=self.skip_long_lines,
+      random_pairs=not is_filled and self.rules.has_labels,
       **options,
     )
 

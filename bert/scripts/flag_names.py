@@ -63,6 +63,7 @@ _USUAL_NAMES = {
   **dict.fromkeys(("workers", "numproc", "processes", "threads"), ("num_workers",)),
   **dict.fromkeys(("wd", "weightdecayrate", "l2"), ("weight_decay",)),
   **dict.fromkeys(("beta2", "adambeta2"), ("adam_beta_2",)),
+  **dict.fromkeys(("clipnorm", "gradclip", "gradientclipnorm"), ("max_grad_norm",)),
   **dict.fromkeys(("topk", "numpredictions"), ("top_k",)),
   **dict.fromkeys(("maskprob", "mlmprobability", "maskedlmprobability"), ("masked_lm_prob",)),
 }

@@ -15,7 +15,7 @@ from absl import flags
 from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.pretraining.record_checks import max_predictions_of
-from bert.scripts import flag_groups
+from bert.scripts import flag_groups, pretraining_data
 from bert.scripts.command_line import UsageError
 from bert.scripts.run_settings import RunSettings
 
@@ -147,6 +147,8 @@ def _with_own_masks(settings: RunSettings) -> RunSettings:
   for name in ("do_whole_word_mask", "always_mask"):
     if settings.get(name):
       raise UsageError(f"--{name} is not supported for models of ELECTRA. Leave it out.")
+  if settings.mask_rules != "bert":
+    raise UsageError("--mask_rules: models of ELECTRA have rules of their own. Leave it out.")
   predictions = settings.max_predictions_per_seq
   if "max_predictions_per_seq" not in settings.given:
     predictions = max_predictions_of(settings.masked_lm_prob, settings.max_seq_length)
@@ -154,11 +156,20 @@ def _with_own_masks(settings: RunSettings) -> RunSettings:
 
 
 def _check_masks(settings: RunSettings) -> RunSettings:
-  for name in ("do_whole_word_mask", "masked_lm_prob", "always_mask"):
+  for name in ("do_whole_word_mask", "masked_lm_prob", "always_mask", "mask_rules"):
     if name in settings.given and not settings.dynamic_masking:
+      other = name if name != "mask_rules" else "dynamic_masking"
       raise UsageError(
         f"--{name} is about masks that are drawn while reading. Give --dynamic_masking, too, or "
-        f"give --{name} to create_pretraining_data.py."
+        f"give --{other} to create_pretraining_data.py."
+      )
+  if settings.mask_rules == "fairseq":
+    needed = pretraining_data.room_of(settings)
+    if settings.max_predictions_per_seq < needed:
+      raise UsageError(
+        f"--max_predictions_per_seq={settings.max_predictions_per_seq}: --mask_rules=fairseq may "
+        f"mask {needed} tokens of --max_seq_length={settings.max_seq_length}. Give at least "
+        f"{needed}."
       )
   return settings
 

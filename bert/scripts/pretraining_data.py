@@ -63,10 +63,20 @@ def with_masks_of_records(
   if "dynamic_masking" not in settings.given:
     settings = settings.replace(dynamic_masking=masked is None)
   if "max_predictions_per_seq" not in settings.given:
-    drawn = room_for_masks(settings.masked_lm_prob, settings.max_seq_length)
+    drawn = room_of(settings)
     room = drawn if settings.dynamic_masking or masked is None else masked
     settings = settings.replace(max_predictions_per_seq=room)
   return settings
+
+
+def room_of(settings: RunSettings) -> int:
+  """Returns the number of tokens that may be masked in a sequence, where masks are drawn."""
+  share, length = settings.masked_lm_prob, settings.max_seq_length
+  if settings.mask_rules == "fairseq":
+    from bert.pretraining import fairseq_masks
+
+    return fairseq_masks.room_needed(share, length, settings.do_whole_word_mask)
+  return room_for_masks(share, length)
 
 
 def with_vocabulary_of_records(settings: RunSettings, files: Sequence[str]) -> RunSettings:
@@ -100,20 +110,23 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
     UsageError: `--vocab_file` is missing.
     ValueError: it lacks a special token.
   """
-  from bert.pretraining import dynamic_masking
+  from bert.pretraining import dynamic_masking, fairseq_masks
 
   if vocab is None:
     raise command_line.UsageError(
       f"{_drawn_by(settings, bert_config) or '--dynamic_masking'} needs --vocab_file: masks are "
       "drawn with the vocabulary of the records."
     )
+  as_fairseq, whole_words = settings.mask_rules == "fairseq", settings.do_whole_word_mask
   try:
     return dynamic_masking.Masking.from_vocabulary(
       vocab,
       max_predictions_per_seq=settings.max_predictions_per_seq,
       masked_lm_prob=settings.masked_lm_prob,
-      whole_words=settings.do_whole_word_mask,
+      whole_words=whole_words,
       always_mask=settings.always_mask,
+      as_fairseq=as_fairseq,
+      word_beginnings=fairseq_masks.word_beginnings(vocab) if as_fairseq and whole_words else None,
       may_repeat=bert_config.family.has_generator,
       draws_special=not bert_config.family.positions_from_ids,
     )
@@ -172,7 +185,7 @@ class Records:
       bert_config.vocab_size,
       config_file=settings.bert_config_file,
       dynamic_masking=settings.dynamic_masking,
-      whole_words=settings.do_whole_word_mask,
+      whole_words=settings.do_whole_word_mask and settings.mask_rules == "bert",
       vocabulary=tokenization.vocabulary_hash(vocab) if vocab else None,
       vocab_file=settings.vocab_file,
       drawn_by=_drawn_by(settings, bert_config),
@@ -233,7 +246,7 @@ class Records:
     Tokens are counted in the records to train on, or in those to evaluate where the run does not
     train.
     """
-    if self._masking is None or self._masking.whole_words:
+    if self._masking is None or self._masking.whole_words or self._masking.as_fairseq:
       return
     from bert.pretraining import rare_tokens
 

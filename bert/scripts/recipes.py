@@ -180,6 +180,17 @@ RECIPES: dict[str, Recipe] = {
       **dict.fromkeys(("squad1", "squad2"), _ROBERTA_SQUAD),
     },
   ),
+  "fairseq": Recipe(
+    (
+      *("--mask_rules=fairseq", "--adam_beta_2=0.98", "--adam_bias_correction"),
+      *("--weight_decay=0.01", "--decay_all_variables", "--max_grad_norm=0"),
+      "--lr_schedule=continuous",
+    ),
+    (PRE_TRAINING,),
+    "RoBERTa's pre-training as its original code does it: masks, decay, no clipping of gradients",
+    (_ROBERTA, "examples/roberta/config/pretraining/base.yaml of fairseq"),
+    families=("roberta",),
+  ),
   "albert": Recipe(
     (),
     (FINE_TUNING,),

@@ -196,6 +196,9 @@ class RunSettings:
   def optimizer_options(self) -> dict[str, Any]:
     """The keywords of `optimization.create_optimizer` that flags set."""
     return {
+      # A method of distillation has values of its own where the flags say nothing.
+      **({"exclude_from_weight_decay": ()} if self.decay_all_variables else {}),
+      **({"clipping": (self.max_grad_norm,)} if "max_grad_norm" in self.given else {}),
       "optimizer": self.optimizer,
       "bias_correction": self.adam_bias_correction,
       "beta_2": self.adam_beta_2,

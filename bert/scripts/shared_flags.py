@@ -283,6 +283,15 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
       *("weight_decay", 0.01, "Share of each weight that a step takes away, times its rate."),
       lower_bound=0.0,
     )
+    flags.DEFINE_bool(
+      "decay_all_variables", False, "Biases and the weights of LayerNorm decay, too, as in fairseq."
+    )
+    flags.DEFINE_float(
+      "max_grad_norm",
+      1.0,
+      "Scale the gradients of a step down to this norm of all of them together; 0: never.",
+      lower_bound=0.0,
+    )
     flags.DEFINE_enum(
       "lr_schedule",
       "original",

@@ -120,6 +120,23 @@ def test_a_line_that_is_too_long_goes_on_in_the_next_sequence(vocab_file, tmp_pa
   assert [len(tokens_of(each)) for each in features_of(tmp_path / "text", settings)] == [32, 32, 3]
 
 
+def test_lines_that_are_too_long_are_left_out_as_in_fairseq(vocab_file, tmp_path):
+  documents = write_text(tmp_path / "text", words=(1, 12))
+  settings = settings_of(vocab_file, skip_long_lines=True)
+  ids_of = piece_tables.load_tables(settings).ids
+  blocks = blocks_of_fairseq(items_of(documents, ids_of), 31)
+  kept = [block for block in blocks if len(block) <= 32]
+  assert 5 < len(kept) < len(blocks)
+  assert [tokens_of(each) for each in features_of(tmp_path / "text", settings)] == kept
+
+
+def test_a_separator_before_a_line_that_is_left_out(vocab_file, tmp_path):
+  """fairseq keeps it, as a sequence without text."""
+  (tmp_path / "text").write_text("\n\n".join(["b" * 30, "b" * 31]))
+  settings = settings_of(vocab_file, skip_long_lines=True)
+  assert tokens_of(features_of(tmp_path / "text", settings)[1]) == [CLS, SEP]
+
+
 def test_special_tokens_in_a_text_are_text(vocab_file, tmp_path):
   (tmp_path / "text").write_text("a </s> <mask> <pad>\n")
   settings = settings_of(vocab_file)

@@ -2,13 +2,14 @@
 
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert import create_pretraining_data, run_classifier, run_pretraining
-from bert.io.record_files import write_records
+from bert.io.record_files import manifest_path, write_records
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.training import sequence_packing
@@ -79,6 +80,28 @@ def test_it_resumes_bit_for_bit(roberta, tmp_path):
   straight = tmp_path / "straight"
   run_well(**values, output_dir=straight)
   script.assert_resumes(straight, 2, **values)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_the_recipe_of_fairseq_resumes_bit_for_bit(roberta, tmp_path, whole_words):
+  values = {**roberta, "do_train": True, "save_checkpoints_steps": 2, "recipe": "fairseq"}
+  values["do_whole_word_mask"] = whole_words
+  straight = tmp_path / "straight"
+  done = run_well(**values, output_dir=straight)
+  room = 32 if whole_words else 5
+  assert f"name = masked_lm_ids, shape = (4, {room})" in done.err
+  flags = json.loads((straight / "flags.json").read_text())
+  assert (flags["mask_rules"], flags["max_grad_norm"]) == ("fairseq", 0.0)
+  assert flags["decay_all_variables"]
+  script.assert_resumes(straight, 2, **values)
+
+
+def test_masks_of_fairseq_need_room_and_are_drawn_while_reading(roberta, tmp_path):
+  values = {**roberta, "output_dir": tmp_path / "out", "do_train": True, "mask_rules": "fairseq"}
+  message = error_of(**values, max_predictions_per_seq=4)
+  assert "--max_predictions_per_seq=4: --mask_rules=fairseq may mask 5 tokens" in message
+  assert "--mask_rules is about masks" in error_of(**masked(values))
 
 
 @pytest.mark.ci
@@ -180,7 +203,13 @@ def places(roberta, model, unmasked, tmp_path_factory) -> dict[str, str]:
     **{"vocab_file": unmasked["vocab_file"], "max_seq_length": 32, "dynamic_masking": True},
   )
   write_records(folder / "plain", values_in(folder / "of_bert"))
+  (folder / "alone").mkdir()  # no vocabulary lies beside these two
+  alone = [
+    shutil.copy(roberta[name], folder / "alone") for name in ("input_file", "bert_config_file")
+  ]
+  shutil.copy(manifest_path(roberta["input_file"]), folder / "alone")
   paths = {
+    **dict(zip(("alone", "config_alone"), alone, strict=True)),
     **{"train": roberta["input_file"], "masked": masked(roberta)["input_file"]},
     **{"bert": model["bert_config_file"], "word_pieces": unmasked["vocab_file"]},
     **{"padded": folder / "padded.json", "of_bert": folder / "of_bert", "plain": folder / "plain"},
@@ -193,12 +222,18 @@ def places(roberta, model, unmasked, tmp_path_factory) -> dict[str, str]:
 @pytest.mark.parametrize(
   ("changes", "message"),
   [
-    ({"vocab_file": ""}, "a model of RoBERTa needs --vocab_file: masks are drawn with"),
+    (
+      {"input_file": "{alone}", "bert_config_file": "{config_alone}", "vocab_file": ""},
+      "a model of RoBERTa needs --vocab_file: masks are drawn with",
+    ),
     ({"dynamic_masking": False}, "its sequences have no masks, as for --dynamic_masking"),
     ({"dynamic_masking": True, "input_file": "{masked}"}, "Omit --dynamic_masking"),
     ({"input_file": "{train},{masked}"}, "already, but a model of RoBERTa draws them"),
     ({"objective": "mlm_nsp"}, "its sequences are no pairs, but --objective=mlm_nsp learns"),
-    ({"bert_config_file": "{bert}", "vocab_file": ""}, "Give the --bert_config_file of the rec"),
+    (
+      {"input_file": "{alone}", "bert_config_file": "{bert}", "vocab_file": ""},
+      "Give the --bert_config_file of the rec",
+    ),
     ({"bert_config_file": "{bert}"}, "is a byte-level BPE of 282 tokens, but "),
     ({"bert_config_file": "{padded}"}, "its padding has the id 1, but the model counts positions"),
     ({"vocab_file": "{word_pieces}"}, "is a WordPiece vocabulary of 40 tokens, but "),
