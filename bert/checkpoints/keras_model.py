@@ -149,7 +149,8 @@ def describe(layers: Iterable[Layer]) -> KerasModel:
 def family_of(arguments: Mapping[str, Any]) -> Family:
   """The family of a `keras3.BERT`, or of a head, with these arguments.
 
-  ELECTRA's has hidden layers in its heads only with `transformers_heads`.
+  ELECTRA's has hidden layers in its heads only with `transformers_heads`; BERT's head of texts has
+  the activation of TinyBERT's only with `classifier_activation`.
 
   Raises:
     CheckpointError: it is unknown.
@@ -160,6 +161,9 @@ def family_of(arguments: Mapping[str, Any]) -> Family:
     raise CheckpointError(str(error)) from None
   if "transformers_heads" in family.keys and not arguments.get("transformers_heads"):
     return dataclasses.replace(family, hidden_layers={})
+  if activation := arguments.get("classifier_activation"):
+    layer = families.HiddenLayer("", activation, drops_input=False)
+    return dataclasses.replace(family, hidden_layers={**family.hidden_layers, "texts": layer})
   return family
 
 
@@ -225,8 +229,9 @@ def keys_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
   """
   family = family_of(arguments)
   keys = {key: arguments[name] for name, key in ARGUMENTS.items() if name in arguments}
-  if family is families.BERT:
-    return keys
+  if family.name == families.BERT.name:
+    activation = arguments.get("classifier_activation")
+    return {**keys, **({"classifier_activation": activation} if activation else {})}
   own = [name for name in ARGUMENTS_OF_FAMILIES if name in family.keys]
   return {**keys, "model_type": family.name, **{n: arguments[n] for n in own if n in arguments}}
 
@@ -270,7 +275,7 @@ def variable_names(head: str, family: Family) -> dict[str, tuple[str, ...]]:
 
 
 def hidden_layer(head: str | None, family: Family) -> families.HiddenLayer | None:
-  """Returns the dense layer before the outputs of a head; None where there is none."""
+  """Returns the layer before the outputs of a head; None where there is none."""
   return family.hidden_layers.get(_SCORED.get(head or "", ""))
 
 

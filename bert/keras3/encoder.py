@@ -85,6 +85,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     seq_classif_dropout: float | None = None,
     qa_dropout: float | None = None,
     transformers_heads: bool | None = None,
+    classifier_activation: str | None = None,
     **kwargs,
   ):
     """Creates the model and all its variables, with random values.
@@ -125,6 +126,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       qa_dropout: DistilBERT: dropout before the scores of start and end positions.
       transformers_heads: ELECTRA: whether heads for texts and choices have the hidden layer that
         transformers' classes have, and ELECTRA's own do not.
+      classifier_activation: BERT: `relu` where heads for texts have one between the pooler and
+        their scores, as TinyBERT's own models.
       **kwargs: arguments of `keras.Model`.
 
     Raises:
@@ -161,6 +164,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     self.seq_classif_dropout = seq_classif_dropout
     self.qa_dropout = qa_dropout
     self.transformers_heads = transformers_heads
+    self.classifier_activation = classifier_activation
     for argument, value in sizes.completed({n: getattr(self, n) for n in _ARGUMENTS}).items():
       setattr(self, argument, value)
     self.family = keras_model.family_of(vars(self))

@@ -99,6 +99,7 @@ class TaskHead(EncoderHead):
     num_heads: int = 4,
     model_type: str = "bert",
     transformers_heads: bool = False,
+    classifier_activation: str | None = None,
     **kwargs,
   ):
     """Creates the head.
@@ -116,6 +117,7 @@ class TaskHead(EncoderHead):
       num_heads: number of attention heads.
       model_type: the encoder's family, which decides names and initial values.
       transformers_heads: that of the encoder.
+      classifier_activation: that of the encoder.
       **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
@@ -137,15 +139,18 @@ class TaskHead(EncoderHead):
       num_heads=num_heads,
       model_type=model_type,
       transformers_heads=transformers_heads,
+      classifier_activation=classifier_activation,
     )
     self.family = keras_model.family_of(vars(self.spec))
     self.is_dense = self.original is not None and keras_model.is_dense(self.original, self.family)
-    self.hidden: keras.layers.Dense | None = None
+    self.hidden: keras.layers.Layer | None = None
     self.hidden_layer = keras_model.hidden_layer(self.original, self.family)
     if self.hidden_layer is not None:
       self.input_dropout = Dropout(
         dropout_rate if self.hidden_layer.drops_input else 0.0, dtype=self.dtype_policy
       )
+      if not self.hidden_layer.scope:  # as in `model.heads.hidden_of`
+        dropout_rate = 0.0
     self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
     self.refinements = []
 
@@ -154,7 +159,11 @@ class TaskHead(EncoderHead):
     width = input_shape["last_hidden_state"][-1]
     self._build_refinements(width)
     width = self._build_features(width)
-    if self.hidden_layer is not None:
+    if self.hidden_layer is not None and not self.hidden_layer.scope:
+      self.hidden = keras.layers.Activation(
+        self.hidden_layer.activation, name="hidden", dtype=self.dtype_policy
+      )
+    elif self.hidden_layer is not None:
       self.hidden = create_dense(
         width,
         "hidden",
@@ -264,7 +273,7 @@ class TaskHead(EncoderHead):
     """Returns the variables by their names in the original's checkpoints."""
     scope = "" if self.original is None else keras_model.scope_of(self.original, self.family)
     variables = original_names(self, scope.removesuffix("/"))
-    if self.hidden_layer is not None:
+    if self.hidden_layer is not None and self.hidden_layer.scope:
       for leaf in ("kernel", "bias"):
         variables[f"{self.hidden_layer.scope}/{leaf}"] = variables.pop(f"{scope}hidden/{leaf}")
     return variables
@@ -547,7 +556,12 @@ HEADS: dict[NLPTaskType, tuple[type[keras.layers.Layer], Callable[[NLPTaskConfig
 
 
 def create_nlp_head(
-  config: NLPTaskConfig, *, model_type: str = "bert", transformers_heads: bool = False, **overrides
+  config: NLPTaskConfig,
+  *,
+  model_type: str = "bert",
+  transformers_heads: bool = False,
+  classifier_activation: str | None = None,
+  **overrides,
 ) -> keras.layers.Layer:
   """Creates the head of a task, except masked language modeling, which needs the word embeddings.
 
@@ -555,6 +569,7 @@ def create_nlp_head(
     config: the task.
     model_type: the encoder's family.
     transformers_heads: that of the encoder.
+    classifier_activation: that of the encoder.
     **overrides: arguments of the head's class.
 
   Raises:
@@ -567,4 +582,5 @@ def create_nlp_head(
   if issubclass(head_class, TaskHead):
     arguments |= {"dropout_rate": config.dropout_rate, "model_type": model_type}
     arguments["transformers_heads"] = transformers_heads
+    arguments["classifier_activation"] = classifier_activation
   return head_class(**{**arguments, **overrides})

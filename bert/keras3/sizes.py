@@ -53,19 +53,12 @@ def variant_arguments(variant: str, weights_dataset: str = "uncased") -> dict:
 
 
 def arguments_from_config(config: BertConfig) -> dict:
-  """Returns the arguments of `BERT` for the model of a `bert_config.json`.
-
-  Raises:
-    ValueError: its head for sentences is TinyBERT's.
-  """
-  if hasattr(config, "classifier_activation"):
-    raise ValueError(
-      "bert.keras3 has no head with classifier_activation. Without this key in bert_config.json, "
-      "the encoder can be read."
-    )
+  """Returns the arguments of `BERT` for the model of a `bert_config.json`."""
   family = config.family
   own = [name for name in ARGUMENTS_OF_FAMILIES if name in family.keys]
   arguments = {name: getattr(config, key) for name, key in ARGUMENTS.items()}
+  if activation := getattr(config, "classifier_activation", None):
+    arguments["classifier_activation"] = activation
   if family is not families.BERT:
     arguments |= {"model_type": family.name, **{name: getattr(config, name) for name in own}}
   return {**arguments, "hidden_act": config.hidden_act or "linear"}
@@ -81,6 +74,7 @@ def family_arguments(arguments: Mapping) -> dict:
   return {
     "model_type": arguments.get("model_type", "bert"),
     "transformers_heads": bool(arguments.get("transformers_heads")),
+    "classifier_activation": arguments.get("classifier_activation"),
   }
 
 

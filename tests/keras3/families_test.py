@@ -381,7 +381,21 @@ def test_a_model_with_shared_layers_learns():
   assert losses[-1] < losses[0]
 
 
-def test_tinyberts_own_head_is_refused():
-  config = BertConfig.from_dict({**TINY, "classifier_activation": "relu"})
-  with pytest.raises(ValueError, match="has no head with classifier_activation"):
-    sizes.arguments_from_config(config)
+def test_tinyberts_own_head(tmp_path):
+  """Between the pooler and the scores a ReLU, and no dropout, which `load_run` has, too."""
+  config = BertConfig.from_dict({**TINY, "type_vocab_size": 2, "classifier_activation": "relu"})
+  model = randomized(keras3.BertForSequenceClassification(config, num_labels=3))
+  inputs = random_inputs(4, 6)
+  pooled = numpy_of(model.bert(inputs)["pooler_output"])
+  head = model.classifier
+  expected = np.maximum(pooled, 0) @ numpy_of(head.output_weights).T + numpy_of(head.output_bias)
+  assert (pooled < 0).any()
+  logits = numpy_of(model(inputs)["logits"])
+  assert_close(logits, expected)
+  assert head.dropout.rate == 0.0
+  model.save_checkpoint(tmp_path)
+  assert json.loads((tmp_path / "bert_config.json").read_text())["classifier_activation"] == "relu"
+  loaded = keras3.BertForSequenceClassification.from_pretrained(tmp_path, num_labels=3)
+  assert_close(numpy_of(loaded(inputs)["logits"]), logits)
+  copy = keras3.BertForSequenceClassification.from_config(model.get_config())
+  assert copy.classifier.hidden_layer.activation == "relu"
