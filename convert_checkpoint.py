@@ -71,6 +71,7 @@ from bert.checkpoints import (
   model_files,
   model_garden,
   sentence_pooling,
+  tinybert_class,
   transformers_folder,
   transformers_heads,
 )
@@ -354,11 +355,6 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
     transformers_heads.check_head(FLAGS.head, kept)
     head = transformers_heads.Head(asked)
   model = BertConfig.from_dict(config)
-  if head.name == form.TEXTS and getattr(model, "classifier_activation", None):
-    raise command_line.UsageError(
-      f"transformers has no class with {files.config}'s classifier_activation, which TinyBERT's "
-      "own models have before their classifier. --head=none converts the encoder alone."
-    )
   if model.family is not families.BERT:
     config = model.to_dict()  # with its family's values of what the file leaves out
   if head.name == form.MASKED_TOKENS and any(name.startswith("generator/") for name in kept):
@@ -377,8 +373,14 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
     head,
     model.family.name,
   )
-  its_class = transformers_heads.class_of(head.name, model.family.name)
+  its_class = transformers_folder.read_architecture(path)
   logging.info("Wrote %s, a %s.", path, its_class)
+  if its_class == tinybert_class.ARCHITECTURE:
+    logging.info(
+      "transformers has no such class: it is in %s. AutoModelForSequenceClassification loads it "
+      "with trust_remote_code=True.",
+      os.path.join(FLAGS.output_dir, tinybert_class.FILE),
+    )
   if pooling:
     logging.info("SentenceTransformer(%r) loads it, too: pooling %s.", FLAGS.output_dir, pooling)
 

@@ -9,6 +9,7 @@ Dictionaries in, dictionaries out; no file is touched.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert.checkpoints import tinybert_class
 from bert.checkpoints.families import FILES, files_of
 from bert.checkpoints.families.form import Transformers
 from bert.model.families import FAMILIES
@@ -75,7 +76,8 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
     >>> to_original({"model_type": "bert"})["hidden_act"]
     'gelu_erf'
   """
-  files = files_of(content.get("model_type", "bert"))
+  model_type = content.get("model_type", "bert")
+  files = files_of("bert" if model_type == tinybert_class.MODEL_TYPE else model_type)
   family, theirs = FAMILIES[files.name], files.transformers
   ours = {key: own for own, key in theirs.keys.items()}
   content = {ours.get(key, key): value for key, value in content.items()}
@@ -191,6 +193,5 @@ def read_classes(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_kept(key: str) -> bool:
   """Tells whether a key of the original's is kept that is neither a size nor a rate."""
-  return key in ("directionality", "generator_hidden_size", "generator_layers") or key.startswith(
-    "pooler_"
-  )
+  kept = ("directionality", "generator_hidden_size", "generator_layers", "classifier_activation")
+  return key in kept or key.startswith("pooler_")

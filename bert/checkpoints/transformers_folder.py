@@ -18,7 +18,12 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import safetensors_file, transformers_config, transformers_names
+from bert.checkpoints import (
+  safetensors_file,
+  tinybert_class,
+  transformers_config,
+  transformers_names,
+)
 from bert.checkpoints.families.form import CHOICES, TEXTS, TOKENS
 from bert.checkpoints.formats import SHARDS_SUFFIX
 from bert.checkpoints.safetensors_file import SafetensorsError
@@ -296,6 +301,9 @@ def write_folder(
   tensors = tensors_of_head(tensors, head, family)
   labels = _labels(tensors, head)
   content = transformers_config.from_original(config, its_class, labels, head.problem_type, family)
+  if head.name == TEXTS and "classifier_activation" in content:
+    content |= tinybert_class.KEYS
+    atomic_files.write_text(os.path.join(folder, tinybert_class.FILE), tinybert_class.SOURCE)
   _write_json(os.path.join(folder, CONFIG), content)
   if vocab_file is not None:
     length = content["max_position_embeddings"]

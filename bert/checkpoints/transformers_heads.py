@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert.checkpoints import tinybert_class
 from bert.checkpoints.families import FILES, form
 from bert.tasks import kinds
 
@@ -53,6 +54,8 @@ def class_of(head: str, family: str, variables: Iterable[str] | None = None) -> 
 
 def head_of(architecture: str | None) -> str | None:
   """Finds the head of a class, a value of `HEADS`; None for other classes."""
+  if architecture == tinybert_class.ARCHITECTURE:
+    return form.TEXTS
   for files in FILES.values():
     for head in HEADS.values():
       if architecture == files.transformers.class_prefix + head:
