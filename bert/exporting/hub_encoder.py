@@ -231,14 +231,16 @@ def export_encoder(
   prefix = finding.find_checkpoint(init_checkpoint)
   has_mlm = has_word_head(config, reading.names_and_shapes(prefix))
   store = variables.VariableStore()
-  encoder = Encoder(config, vocab_file, do_lower_case, has_mlm, store)
+  with saved_models.traced_to_save():
+    encoder = Encoder(config, vocab_file, do_lower_case, has_mlm, store)
   saved_models.load_all(prefix, store.variables.values())
   with saved_models.written_aside(export_dir) as folder:
     examples = tf.TensorSpec([None], tf.string, "examples")
-    signatures = {
-      "serving_default": encoder._serve.get_concrete_function(**int32_inputs(*INPUTS)),
-      "serving_examples": encoder.serve_examples.get_concrete_function(examples),
-    }
+    with saved_models.traced_to_save():
+      signatures = {
+        "serving_default": encoder._serve.get_concrete_function(**int32_inputs(*INPUTS)),
+        "serving_examples": encoder.serve_examples.get_concrete_function(examples),
+      }
     extra = {"bert_config.json": config.to_json_string()}
     saved_models.save(encoder, folder, signatures, extra)
   logging.info("Exported the encoder of %s%s to %s.", prefix, " with .mlm" * has_mlm, export_dir)

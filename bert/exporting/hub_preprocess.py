@@ -269,11 +269,12 @@ class Preprocessor(tf.train.Checkpoint):
 
   def trace(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
     """Builds all graphs of a loaded model, and returns its signatures."""
-    for training in (False, True, None):
-      self.__call__.get_concrete_function(_SENTENCES, training=training)
-      self.__call__.get_concrete_function(_SENTENCES, seq_length=_SEQ_LENGTH, training=training)
-    self.bert_pack_inputs.trace()
-    return {"serving_default": self.serve.get_concrete_function()}
+    with saved_models.traced_to_save():
+      for training in (False, True, None):
+        self.__call__.get_concrete_function(_SENTENCES, training=training)
+        self.__call__.get_concrete_function(_SENTENCES, seq_length=_SEQ_LENGTH, training=training)
+      self.bert_pack_inputs.trace()
+      return {"serving_default": self.serve.get_concrete_function()}
 
 
 def export_preprocess(

@@ -42,6 +42,18 @@ def load_all(prefix: str, variables: Iterable[tf.Variable], optional: tuple[str,
     )
 
 
+@contextlib.contextmanager
+def traced_to_save() -> Iterator[None]:
+  """Traces functions within the block as `save` needs them.
+
+  Graphs that were traced elsewhere are of another context, and saving traces them all again.
+  """
+  from tensorflow.python.saved_model import save_context
+
+  with save_context.save_context(tf.saved_model.SaveOptions()):
+    yield
+
+
 def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> None:
   """Saves a SavedModel, with additional files in `assets.extra/`, TensorFlow's convention.
 

@@ -114,7 +114,8 @@ def read(path: str | os.PathLike) -> BytePairs:
   if os.path.basename(path) == MERGES:
     raise ValueError(f"{path} has no ids: give the {VOCABULARY} beside it.")
   content = _json(path)
-  if "model" in content or "added_tokens" in content:
+  # These keys of a tokenizer.json may be tokens, too, with an id: roberta-base has "model".
+  if any(type(content.get(key, 0)) is not int for key in ("model", "added_tokens")):
     return _from_tokenizer(content, path)
   vocab = _vocab(content, path)
   merges_file = os.path.join(os.path.dirname(path), MERGES)

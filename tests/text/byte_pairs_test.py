@@ -255,6 +255,13 @@ def test_a_bad_file_is_one_line(tmp_path, damage, message):
   assert "\n" not in str(caught.value)
 
 
+def test_a_vocabulary_may_hold_the_words_of_a_tokenizers_file(tmp_path):
+  """roberta-base has the token "model", which is a key of a tokenizer.json, too."""
+  merges = [*byte_pairs.MERGES, ("m", "o"), ("mo", "d"), ("mod", "e"), ("mode", "l")]
+  tokenizer = BytePairTokenizer(byte_pairs.write(tmp_path, merges))
+  assert tokenizer.tokenize("model") == ["model"]
+
+
 def test_bad_tokenizer_files(tmp_path):
   path = tmp_path / "tokenizer.json"
   for content, message in [
