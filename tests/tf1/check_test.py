@@ -1,5 +1,6 @@
 """What `bert tf1 --check` says: BERT_TF1_TESTS=1 python -m pytest tests/tf1/check_test.py"""
 
+import importlib.machinery
 import pathlib
 
 import numpy as np
@@ -213,6 +214,15 @@ def test_what_a_local_package_lacks(tmp_path):
     assert f"  {name} " in text
   said = " ".join(text.split())
   assert f"{tmp_path}/whole/__init__.py has no such module or name." in said
+
+
+def test_a_compiled_module_may_have_any_name(tmp_path):
+  (tmp_path / "fast").mkdir()
+  (tmp_path / "fast" / "__init__.py").write_text("from fast.inner import g\n")
+  (tmp_path / "fast" / f"inner{importlib.machinery.EXTENSION_SUFFIXES[0]}").write_bytes(b"")
+  text, failures = report(tmp_path, "from fast.inner import f\nimport fast.gone\n")
+  assert failures == 1, text
+  assert "  fast.gone " in text
 
 
 def test_names_of_python_and_numpy_that_are_supplied(tmp_path):

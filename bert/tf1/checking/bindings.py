@@ -150,8 +150,9 @@ class Modules:
       if self.find(part) or self._folders(part):
         continue
       if not module:  # A folder without an `__init__.py`, or a file that does not parse.
-        folders = self._folders(above)
-        return ("", "") if self.find(above) or not folders else (part, folders[0])
+        folders = [] if self.find(above) else self._folders(above)
+        told = folders and all(map(os.path.isdir, folders))  # Not so of a compiled module.
+        return (part, folders[0]) if told else ("", "")
       return ("", "") if module.may_have(parts[end - 1]) else (part, module.path)
     return "", ""
 
