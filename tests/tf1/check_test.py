@@ -216,11 +216,14 @@ def test_what_a_local_package_lacks(tmp_path):
   assert f"{tmp_path}/whole/__init__.py has no such module or name." in said
 
 
-def test_a_compiled_module_may_have_any_name(tmp_path):
-  (tmp_path / "fast").mkdir()
-  (tmp_path / "fast" / "__init__.py").write_text("from fast.inner import g\n")
+def test_parts_of_a_local_package_that_no_text_tells(tmp_path):
+  spread = "__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n"
+  for package, text in {"fast": "from fast.inner import g\n", "spread": spread}.items():
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text(text)
   (tmp_path / "fast" / f"inner{importlib.machinery.EXTENSION_SUFFIXES[0]}").write_bytes(b"")
-  text, failures = report(tmp_path, "from fast.inner import f\nimport fast.gone\n")
+  script = "from fast.inner import f\nfrom spread.elsewhere import x\nimport fast.gone\n"
+  text, failures = report(tmp_path, script)
   assert failures == 1, text
   assert "  fast.gone " in text
 

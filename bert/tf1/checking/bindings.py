@@ -64,7 +64,8 @@ def _hides_names(node: ast.AST) -> bool:
   if isinstance(node, ast.ImportFrom):
     return any(alias.name == "*" for alias in node.names)
   name = getattr(node, "id", getattr(node, "name", getattr(node, "attr", "")))
-  return isinstance(node, ast.Global) or name in ("__getattr__", "exec", "globals", "modules")
+  hiding = ("__getattr__", "__path__", "exec", "globals", "modules")
+  return isinstance(node, ast.Global) or name in hiding
 
 
 def _compiled(base: str) -> list[str]:
