@@ -14,12 +14,7 @@ from typing import BinaryIO
 
 from absl import logging
 
-from bert.io import filesystem
-
-try:
-  import fcntl
-except ImportError:  # Windows: there folders are not held.
-  fcntl = None
+from bert.io import file_locks, filesystem
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
@@ -210,7 +205,10 @@ def force_to_disk(path: str | os.PathLike) -> None:
   is_folder = os.path.isdir(path)
   if is_folder and os.name == "nt":  # Windows cannot open a folder
     return
-  descriptor = os.open(path, os.O_RDONLY)
+  try:
+    descriptor = os.open(path, os.O_RDWR)  # Windows forces no file that is open to read alone
+  except (IsADirectoryError, PermissionError):
+    descriptor = os.open(path, os.O_RDONLY)
   try:
     with errors_naming(path):
       os.fsync(descriptor)
@@ -250,8 +248,8 @@ def hold_folder(folder: str | os.PathLike, lock_name: str = LOCK_NAME) -> Iterat
   """Locks a folder within the block against other processes; blocks of one may be nested.
 
   The operating system releases the lock when the process ends, even if it is killed, so a
-  killed run never blocks its own restart. It is a POSIX lock (`lockf`): those work on network file
-  systems, and forked children do not inherit them. Meanwhile a file `.lock` in the folder names the
+  killed run never blocks its own restart. It works on network file systems, and forked children do
+  not inherit it. Meanwhile a file `.lock` in the folder names the
   process and its machine; without the lock this file has no meaning.
 
   Args:
@@ -264,7 +262,7 @@ def hold_folder(folder: str | os.PathLike, lock_name: str = LOCK_NAME) -> Iterat
   filesystem.check_local(folder)
   # A child that was forked inside the block holds nothing, hence the process in the key.
   key = os.getpid(), os.path.join(os.path.realpath(folder), lock_name)
-  descriptor = None if key in _held or fcntl is None else _lock(key[1], os.fspath(folder))
+  descriptor = None if key in _held else _lock(key[1], os.fspath(folder))
   _held[key] = _held.get(key, 0) + 1
   try:
     yield
@@ -273,9 +271,7 @@ def hold_folder(folder: str | os.PathLike, lock_name: str = LOCK_NAME) -> Iterat
     if not _held[key]:
       del _held[key]
     if descriptor is not None:
-      with contextlib.suppress(OSError):
-        os.remove(key[1])
-      os.close(descriptor)  # releases the lock
+      file_locks.remove_and_release(descriptor, key[1])
 
 
 def _lock(path: str, folder: str) -> int | None:
@@ -283,12 +279,8 @@ def _lock(path: str, folder: str) -> int | None:
   while True:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-      fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      if _is_still_named(descriptor, path):
-        break
-      os.close(descriptor)  # its holder removed it between `open` and `lockf`
+      is_ours = file_locks.try_lock(descriptor, of_process=True)
     except OSError as error:
-      holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
       os.close(descriptor)
       if error.errno in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
         logging.warning(
@@ -296,16 +288,23 @@ def _lock(path: str, folder: str) -> int | None:
         )
         os.remove(path)
         return None
-      if error.errno not in (errno.EACCES, errno.EAGAIN):
-        raise
+      raise
+    if not is_ours:
+      os.lseek(descriptor, 0, os.SEEK_SET)
+      holder = os.read(descriptor, 200).decode("utf-8", "replace").strip()
+      os.close(descriptor)
       raise FolderInUseError(
         f"{folder} is in use by {holder or 'another process'}: two runs would overwrite each "
         "other's files. Wait for it or end it, or choose another output_dir."
-      ) from None
+      )
+    if _is_still_named(descriptor, path):
+      break
+    os.close(descriptor)  # its holder removed it between opening and locking
   # The content is for people only: a full disk must not prevent the lock.
   with contextlib.suppress(OSError):
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
   return descriptor
 
 

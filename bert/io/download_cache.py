@@ -29,8 +29,9 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
+from bert.io import file_locks
 from bert.io.archives import unpack
 from bert.io.http import DownloadError, fetch
 
@@ -160,27 +161,11 @@ def _remove(path: pathlib.Path) -> None:
 def _lock(path: pathlib.Path) -> Iterator[None]:
   """Holds `path` locked; waits for another holder. The system frees it when a process dies."""
   with open(path, "a+b") as file:
-    if not _try_lock(file):
+    if not file_locks.try_lock(file.fileno(), of_process=False):
       print(f"Waiting for another process that downloads {path.stem}", file=sys.stderr)
-      while not _try_lock(file):
+      while not file_locks.try_lock(file.fileno(), of_process=False):
         time.sleep(0.2)
     yield  # closing the file frees the lock
-
-
-def _try_lock(file: BinaryIO) -> bool:
-  try:
-    if sys.platform == "win32":
-      import msvcrt
-
-      file.seek(0)
-      msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-      import fcntl
-
-      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-  except (BlockingIOError, PermissionError):
-    return False
-  return True
 
 
 # ---------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ Importing this module defines no flag. It needs absl and the standard library al
 import collections
 import contextlib
 import dataclasses
+import io
 import itertools
 import logging as std_logging
 import os
@@ -418,6 +419,7 @@ def run(
   # TensorFlow 2.21 writes before its log is set up (oneDNN, CUDA not found) come at any level.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   program = _program(argv, script)
+  _print_any_character()
   with _logging_to_stderr():
     if code := _exit_code(lambda: _load_plugins(argv), program):
       sys.exit(code)
@@ -451,6 +453,12 @@ def value_in(words: Sequence[str], name: str) -> str | None:
     if flag in (f"--{name}", f"-{name}"):
       found = value if equals else following
   return found
+
+
+def _print_any_character() -> None:
+  """Lets stdout escape characters that its encoding lacks, as stderr does: Windows' pipes do."""
+  if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+    sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _load_plugins(argv: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from bert.io import installation
+from bert.io import file_locks, installation
 from bert.training.stop_signals import StopSignals
 
 LOG_FILE = "run.log"
@@ -121,7 +121,7 @@ class _Process:
         env=environment,
         # A session of its own: Ctrl-C at the terminal reaches it only through `pass_on`, once.
         start_new_session=True,
-        pass_fds=() if locked_file is None else (locked_file,),
+        pass_fds=() if locked_file is None or os.name == "nt" else (locked_file,),
       )
 
   def pass_on(self, received: Sequence[int]) -> None:
@@ -130,6 +130,8 @@ class _Process:
       self._passed_on = len(received)
       if self._passed_on > 1:
         self._process.kill()
+      elif os.name == "nt":
+        pass  # No session of its own there: the terminal's Ctrl-C has reached it, too.
       else:  # SIGHUP says that our terminal is gone; the process has none of its own.
         is_interrupt = received[0] == signal.SIGINT
         self._process.send_signal(signal.SIGINT if is_interrupt else signal.SIGTERM)
@@ -147,27 +149,21 @@ class _Process:
 
 
 @contextlib.contextmanager
-def exclusive(output_dir: str) -> Iterator[int | None]:
+def exclusive(output_dir: str) -> Iterator[int]:
   """Keeps a second sweep out of `output_dir`; yields a descriptor for `run_jobs`.
 
-  The lock is inherited: should this process be killed, it lasts until the last run has ended.
+  The lock is inherited: should this process be killed, it lasts until the last run has ended; on
+  Windows until it is killed.
 
   Raises:
     ValueError: another command of many runs, or a run of one, holds the folder.
   """
-  try:
-    import fcntl
-  except ImportError:  # Windows
-    yield None
-    return
   with open(os.path.join(output_dir, ".lock"), "ab") as file:
-    try:
-      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not file_locks.try_lock(file.fileno(), of_process=False):
       raise ValueError(
         f"--output_dir={output_dir} is in use by another command of many runs, or by runs that "
         "one has left behind. Wait until it ends, or end it."
-      ) from None
+      )
     yield file.fileno()
 
 

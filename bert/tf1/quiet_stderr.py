@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -57,6 +58,7 @@ def _end(reader: subprocess.Popen, direct: int) -> None:
 
 def _pass_on() -> None:
   """Copies stdin to stderr without the harmless lines; the program of the second process."""
+  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Windows' Ctrl-C reaches it, session or not.
   rest = b""
   while True:
     read = os.read(0, 1 << 16)

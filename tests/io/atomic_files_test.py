@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from bert.io import atomic_files
+from bert.io import atomic_files, file_locks
 from tests.kit import faults, folder_holder
 from tests.kit.paths import ROOT
 
@@ -134,7 +134,7 @@ def test_a_full_disk_does_not_keep_from_holding_a_folder(tmp_path, monkeypatch):
   def full(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
 
-  monkeypatch.setattr(os, "pwrite", full)
+  monkeypatch.setattr(os, "write", full)
   with atomic_files.hold_folder(tmp_path):
     assert names_in(tmp_path) == [".lock"]
   assert names_in(tmp_path) == []
@@ -243,7 +243,7 @@ def test_blocks_of_one_process_may_be_nested(tmp_path):
 
 
 def test_a_file_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeypatch):
-  real_lock, calls = atomic_files.fcntl.lockf, []
+  real_lock, calls = file_locks.fcntl.lockf, []
 
   def remove_first(descriptor, how):
     if not calls:
@@ -251,7 +251,7 @@ def test_a_file_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeyp
     calls.append(how)
     real_lock(descriptor, how)
 
-  monkeypatch.setattr(atomic_files.fcntl, "lockf", remove_first)
+  monkeypatch.setattr(file_locks.fcntl, "lockf", remove_first)
   with atomic_files.hold_folder(tmp_path):
     assert len(calls) == 2
     assert names_in(tmp_path) == [".lock"]
@@ -262,7 +262,7 @@ def test_file_systems_without_locks_are_borne(tmp_path, monkeypatch, caplog):
     def lockf(descriptor, how):
       raise OSError(error_number, os.strerror(error_number))
 
-    monkeypatch.setattr(atomic_files.fcntl, "lockf", lockf)
+    monkeypatch.setattr(file_locks.fcntl, "lockf", lockf)
 
   refuse(errno.ENOLCK)
   with atomic_files.hold_folder(tmp_path):

@@ -63,6 +63,8 @@ def main(argv):
     command_line.check_required()
   if word == "exit":
     return 7
+  if word == "chinese":
+    print("\\u732b")
   if word == "flood":
     for _ in range(100000):
       print("one of many lines")

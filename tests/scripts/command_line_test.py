@@ -310,6 +310,12 @@ def test_interrupt_exits_with_130_and_what_main_returns_is_the_exit_code(run):
   assert run("--data_dir=exit").returncode == 7
 
 
+def test_what_the_encoding_of_stdout_lacks_is_escaped(run):
+  done = run("--data_dir=chinese", PYTHONIOENCODING="cp1252")
+  assert done.returncode == 0, done.stderr
+  assert done.stdout.startswith("\\u732b\n")
+
+
 @pytest.mark.parametrize("word", ["flood", "little"])
 def test_a_reader_that_leaves_early_ends_the_script_quietly(tmp_path, word):
   script = small_script.write(tmp_path)
