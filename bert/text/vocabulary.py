@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from absl import logging
 
+from bert.text import piece_learner
 from bert.text.vocabulary_file import VocabularyError
 from bert.text.word_counts import WordCounts
 from bert.tokenization import BasicTokenizer, WordpieceTokenizer
@@ -195,19 +196,7 @@ def _search(
 def _pieces_above(
   word_counts: list[tuple[str, int]], threshold: int, known: Collection[str]
 ) -> list[str]:
-  from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
-
-  # Only for the search of `learner.learn`, which stops anywhere within a slack below the size.
-  search = ("upper_thresh", "lower_thresh", "max_input_tokens", "max_unique_chars", "vocab_size")
-  params = learner.Params(
-    **dict.fromkeys([*search, "slack_ratio"]),
-    num_iterations=4,
-    max_token_length=_MAX_PIECE_CHARS,
-    include_joiner_token=True,
-    joiner="##",
-    reserved_tokens=[],
-  )
-  learned = learner.learn_with_thresh(word_counts, threshold, params)
+  learned = piece_learner.learn_pieces(word_counts, threshold)
   return [piece for piece in learned if len(_without_joiner(piece)) > 1 and piece not in known]
 
 
