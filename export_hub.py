@@ -20,6 +20,7 @@ import os
 
 from absl import flags, logging
 
+from bert.io import installation
 from bert.scripts import (
   command_line,
   exports,
@@ -57,6 +58,7 @@ def main(_) -> None:
   """Writes the exports."""
   settings = run_settings.from_flags()
   _check_export_dir(settings)
+  installation.check_text_operations("An export that reads text")
   if not settings.init_checkpoint or not settings.export_dir:
     command_line.check_required()  # before a large download
   settings.check_at_least(3, "max_seq_length")

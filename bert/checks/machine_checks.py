@@ -34,8 +34,11 @@ def check_versions(subject: RunUnderCheck) -> Iterator[Finding]:
   clashes = list(_clashes(*installation.requirements()))
   yield from clashes
   if not clashes:
-    versions = ", ".join(f"{name} {_version(name)}" for name in _SAME_MINOR)
-    yield ok(f"Python {platform.python_version()}, {versions}: versions fit each other.")
+    versions = {name: _version(name) for name in _SAME_MINOR}
+    shown = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    yield ok(f"Python {platform.python_version()}, {shown}: versions fit each other.")
+    if not versions["tensorflow-text"]:  # Windows, where it is no requirement
+      yield note("tensorflow-text is not installed: exports that read text cannot be made or used.")
 
 
 def check_namesakes(subject: RunUnderCheck) -> Iterator[Finding]:

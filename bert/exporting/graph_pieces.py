@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from bert.exporting import unicode_tables as tables
 from bert.exporting.graph_characters import expand, look_up, utf8_lengths, with_final_sigmas
+from bert.io import installation
 from bert.text import vocabulary_file
 from bert.text.sentence_pieces import SPACE, SentencePieceTokenizer
 
@@ -67,8 +68,7 @@ class PieceTokenizer:
     Raises:
       VocabularyError: the model has no comma, so that unknown pieces may end in one.
     """
-    import tensorflow_text
-
+    operations = installation.text_operations("An export that reads text")
     if _COMMA not in tokenizer.vocab:
       raise vocabulary_file.VocabularyError(
         f"{tokenizer.vocab_file} has no piece for a comma: such a model cannot be exported."
@@ -76,7 +76,7 @@ class PieceTokenizer:
     self._tables = tables.piece_tables(tokenizer.do_lower_case)
     self._parts = _parts_of(tokenizer)
     # As strings, since an unknown piece has the id of its spelling.
-    self._model = tensorflow_text.SentencepieceTokenizer(tokenizer.model, tf.string)
+    self._model = operations.SentencepieceTokenizer(tokenizer.model, tf.string)
     initializer = tf.lookup.KeyValueTensorInitializer(
       list(tokenizer.vocab), list(tokenizer.vocab.values()), tf.string, tf.int32
     )

@@ -21,6 +21,7 @@ from bert.exporting.graph_characters import (
   utf8_lengths,
   with_final_sigmas,
 )
+from bert.io import installation
 
 _MAX_WORD_CHARS = 200  # as tokenization.WordpieceTokenizer has it
 _MAX_CHAR_BYTES = 4
@@ -190,11 +191,10 @@ class ExactTokenizer:
 
   def __init__(self, tokens: Sequence[str], do_lower_case: bool):
     """Takes the vocabulary as tokens in the order of their ids."""
-    import tensorflow_text
-
+    operations = installation.text_operations("An export that reads text")
     self.tracked = []  # the graph's tables are constants
     self._tables = tables.character_tables(do_lower_case)
-    self._wordpiece = tensorflow_text.FastWordpieceTokenizer(
+    self._wordpiece = operations.FastWordpieceTokenizer(
       list(tokens),
       token_out_type=tf.int32,
       no_pretokenization=True,
@@ -287,8 +287,7 @@ class PublishedTokenizer:
 
   def __init__(self, vocab_file: str, do_lower_case: bool):
     """Takes the path of a vocabulary."""
-    import tensorflow_text
-
+    operations = installation.text_operations("An export that reads text")
     initializer = tf.lookup.TextFileInitializer(
       vocab_file,
       tf.string,
@@ -299,7 +298,7 @@ class PublishedTokenizer:
     # Otherwise the table's name would hold the vocabulary's path, also in the SavedModel.
     table = tf.lookup.StaticHashTable(initializer, -1, experimental_is_anonymous=True)
     self.tracked = [initializer, table]
-    self._tokenizer = tensorflow_text.BertTokenizer(table, lower_case=do_lower_case)
+    self._tokenizer = operations.BertTokenizer(table, lower_case=do_lower_case)
 
   def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
     """Returns ids of tokens, int32 [B, (words), (tokens)]."""

@@ -28,7 +28,7 @@ from bert.exporting import graph_text, saved_models
 from bert.exporting.graph_byte_pairs import BytePairGraph
 from bert.exporting.graph_pieces import PieceTokenizer
 from bert.exporting.graph_tokenizer import ExactTokenizer, PublishedTokenizer
-from bert.io import atomic_files, filesystem, vocabulary_kind
+from bert.io import atomic_files, filesystem, installation, vocabulary_kind
 from bert.text.byte_pairs import BytePairTokenizer
 from bert.text.sentence_pieces import SentencePieceTokenizer
 from bert.text.sequence_layout import BERT, Layout
@@ -145,24 +145,23 @@ class _PackInputs(tf.train.Checkpoint):
     Returns:
       int32 [B, S]: `input_word_ids`, `input_mask`, `input_type_ids`.
     """
-    import tensorflow_text
-
+    operations = installation.text_operations("An export that reads text")
     if seq_length is None:
       seq_length = self._default_seq_length
     flat = [segment.merge_dims(1, -1) for segment in segments]
     special = self._layout.num_special(True) if len(segments) == 2 else len(segments) + 1
-    trimmed = tensorflow_text.RoundRobinTrimmer(tf.maximum(seq_length - special, 0)).trim(flat)
+    trimmed = operations.RoundRobinTrimmer(tf.maximum(seq_length - special, 0)).trim(flat)
     if len(segments) == 2 and self._layout.separators == 2:
       one_each = tf.ones_like(trimmed[1].row_lengths())
       separator = graph_text.repeated(self._ids["end_of_segment_id"], one_each)
       trimmed[1] = tf.concat([separator, trimmed[1]], axis=1)
-    ids, types = tensorflow_text.combine_segments(
+    ids, types = operations.combine_segments(
       trimmed, self._ids["start_of_sequence_id"], self._ids["end_of_segment_id"]
     )
     # Without a [PAD], 0 as in the original, which does not use the vocabulary for it.
     padding = self._ids.get("padding_id", 0)
-    ids, mask = tensorflow_text.pad_model_inputs(ids, seq_length, padding)
-    types, _ = tensorflow_text.pad_model_inputs(types, seq_length)
+    ids, mask = operations.pad_model_inputs(ids, seq_length, padding)
+    types, _ = operations.pad_model_inputs(types, seq_length)
     if not self._layout.has_segments:
       types = tf.zeros_like(types)
     return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}

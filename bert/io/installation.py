@@ -1,4 +1,4 @@
-"""This installation: version, folder of samples, requirements, missing extras.
+"""This installation: version, folder of samples, requirements, missing packages.
 
 The package lies in a checkout, where pyproject.toml, samples and the scripts are beside it, or in
 site-packages, where samples and scripts are inside it.
@@ -6,6 +6,7 @@ site-packages, where samples and scripts are inside it.
 
 import contextlib
 import importlib.metadata
+import importlib.util
 import os
 import pathlib
 import re
@@ -107,3 +108,29 @@ named 'a_package_that_is_not_installed'). Install it: pip install "bert-alive[be
       f"{what} needs an optional package ({error}). "
       f'Install it: pip install "{DISTRIBUTION}[{name}]"'
     ) from error
+
+
+def check_text_operations(what: str) -> None:
+  """Checks that tensorflow_text, which has no wheels for Windows, is there; imports nothing.
+
+  Raises:
+    MissingExtraError: it is not; one line says that `what` needs it, and what to do.
+  """
+  if importlib.util.find_spec("tensorflow_text") is None:
+    raise MissingExtraError(
+      f"{what} needs tensorflow-text, which is not installed. Only exports that read text need it; "
+      'all else works without it. Install it: pip install "tensorflow-text==2.21.*". It has no '
+      "wheels for Windows: export, and use exports, in WSL2 (docs/platforms.md)."
+    )
+
+
+def text_operations(what: str):
+  """Returns the module tensorflow_text, which registers its operations when it is imported.
+
+  Raises:
+    MissingExtraError: as `check_text_operations`.
+  """
+  check_text_operations(what)
+  import tensorflow_text
+
+  return tensorflow_text

@@ -16,6 +16,7 @@ from typing import Any
 from absl import logging
 
 from bert.checkpoints import bundle_files, model_files, model_source
+from bert.io import installation
 from bert.tasks import kinds
 
 Arrays = Mapping[str, Any]  # name -> array or tensor
@@ -71,7 +72,7 @@ def load_signature(saved_model: str) -> LoadedFunction:
     ValueError: an input is not a string.
     OSError: the folder holds no SavedModel.
   """
-  import tensorflow_text  # noqa: F401  (registers the ops of tokenizers)
+  installation.text_operations("An exported task model")  # registers the ops of tokenizers
 
   from bert.exporting import saved_models
 

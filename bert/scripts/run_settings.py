@@ -26,7 +26,7 @@ from absl import logging
 from bert import tokenization
 from bert.checkpoints import model_files
 from bert.checks import at_start
-from bert.io import filesystem, vocabulary_kind
+from bert.io import filesystem, installation, vocabulary_kind
 from bert.io.tables import DataError, folder_listing
 from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
@@ -454,6 +454,8 @@ def check_run(
     command_line.check_required(settings.values)
   if not any(map(settings.get, ("do_train", "do_eval", "do_predict", "do_export"))):
     raise ValueError(nothing_to_do)
+  if settings.get("do_export"):
+    installation.check_text_operations("--do_export")
   if (folder := settings.get("data_dir")) and filesystem.is_file(folder):
     raise command_line.UsageError(
       f"--data_dir={folder} is a file. Give the folder that holds it, in which the files have the "

@@ -1,0 +1,131 @@
+"""What other systems than Linux need: a lock for all, no tensorflow_text, Windows' rules for files.
+
+`tests/kit/windows_rules.py` has the rules; BERT_TEST_PLATFORM=windows runs any test by them.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+
+from bert import export_hub, predict, run_classifier
+from bert.io import installation
+from tests.kit import every_script, windows_rules
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Script
+
+PLATFORMS = {
+  "Linux, x86": {"sys_platform": "linux", "os_name": "posix", "platform_machine": "x86_64"},
+  "Linux, ARM": {"sys_platform": "linux", "os_name": "posix", "platform_machine": "aarch64"},
+  "macOS, ARM": {"sys_platform": "darwin", "os_name": "posix", "platform_machine": "arm64"},
+  "Windows": {"sys_platform": "win32", "os_name": "nt", "platform_machine": "AMD64"},
+}
+_SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
+
+
+def _locked(environment) -> list[str]:
+  """The packages that the lock has for a platform, a name for each line."""
+  lines = re.findall(r"^([a-z0-9._-]+)==\S+(?: ; (.+?))? \\\\$", _lock(), re.MULTILINE)
+  assert len(lines) > 100
+  return [name for name, marker in lines if not marker or Marker(marker).evaluate(environment)]
+
+
+def _lock() -> str:
+  return (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
+def test_the_lock_has_one_version_of_each_package_for_each_platform(platform, python):
+  environment = {
+    **PLATFORMS[platform],
+    **{"python_version": python, "python_full_version": f"{python}.0", "extra": ""},
+    **{"platform_python_implementation": "CPython", "implementation_name": "cpython"},
+    "platform_system": _SYSTEMS[PLATFORMS[platform]["sys_platform"]],
+  }
+  locked = _locked(environment)
+  assert len(set(locked)) == len(locked)
+  _, requirements = installation.requirements()
+  needed = {
+    requirement.name
+    for requirement in map(Requirement, requirements)
+    if not requirement.marker or requirement.marker.evaluate(environment)
+  }
+  assert needed <= set(locked)
+  assert ("tensorflow-text" in locked) == (platform != "Windows")
+
+
+def test_the_lock_names_no_server():
+  assert "//" not in _lock()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+  return every_script.write_files(tmp_path_factory.mktemp("files"))
+
+
+def test_without_tensorflow_text_one_line_says_so_before_any_work(files, tmp_path, monkeypatch):
+  monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+  saved_model = tmp_path / "export"
+  (saved_model / "task").mkdir(parents=True)
+  errors = [
+    Script(run_classifier).error_of(
+      **every_script.flags("run_classifier", files, tmp_path, do_export=True)
+    ),
+    Script(export_hub).error_of(**every_script.flags("export_hub", files, tmp_path)),
+    Script(predict).error_of(saved_model=saved_model),
+  ]
+  features = ("--do_export", "An export that reads text", "An exported task model")
+  for error, what in zip(errors, features, strict=True):
+    line = error.splitlines()[0]
+    assert line.startswith(f"ERROR: {what} needs tensorflow-text, which is not installed. Only")
+    assert "pip install" in line
+    assert "WSL2 (docs/platforms.md)" in line
+  assert os.listdir(tmp_path) == ["export"]
+
+
+_HELD = """
+import subprocess, sys
+from bert.io import atomic_files
+
+with atomic_files.hold_folder("."):
+  if len(sys.argv) == 1:
+    done = subprocess.run([sys.executable, __file__, "again"], capture_output=True, text=True)
+    print(done.stderr.splitlines()[-1])
+with atomic_files.hold_folder("."):
+  print("free")
+"""
+
+
+def _by_the_rules(*command, folder) -> subprocess.CompletedProcess:
+  return subprocess.run(
+    [sys.executable, *command],
+    cwd=folder,
+    env={**os.environ, **windows_rules.environment()},
+    capture_output=True,
+    text=True,
+    timeout=500,
+    check=False,
+  )
+
+
+def test_windows_locks_hold_a_folder(tmp_path):
+  (tmp_path / "hold.py").write_text(_HELD)
+  done = _by_the_rules("hold.py", folder=tmp_path)
+  assert done.returncode == 0, done.stderr
+  refused, free = done.stdout.splitlines()
+  assert re.search(r"FolderInUseError: \. is in use by process \d+ on \S+: two runs", refused)
+  assert free == "free"
+  assert os.listdir(tmp_path) == ["hold.py"]
+
+
+@pytest.mark.ci
+def test_every_script_runs_by_the_rules_of_windows(tmp_path):
+  done = _by_the_rules("-m", "tests.kit.windows_runs", str(tmp_path / "runs"), folder=tmp_path)
+  assert done.returncode == 0, done.stderr[-3000:]
+  ran = set(done.stdout.split())
+  assert ran == set(every_script.RUNS)
