@@ -30,7 +30,7 @@ def _reference(word_counts, threshold):
 def test_pieces_are_those_of_tensorflow_text(threshold):
   words = collections.Counter(SAMPLE_TEXT.read_text(encoding="utf-8").lower().split())
   words = {word: count for word, count in words.items() if word.isalpha()}
-  assert len(words) > 500
+  assert len(words) > 200
   pieces = piece_learner.learn_pieces(list(words.items()), threshold)
   assert pieces == _reference(list(words.items()), threshold)
 
