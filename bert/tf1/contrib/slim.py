@@ -1,4 +1,4 @@
-"""`tf.contrib.slim`: what `tf.contrib.layers` and `tf.contrib.framework` have, and lists of files.
+"""`tf.contrib.slim`: what the layers, framework, losses and metrics have, lists of files, sizes.
 
 Of its own training loops, networks and data sets nothing is here.
 """
@@ -6,7 +6,7 @@ Of its own training loops, networks and data sets nothing is here.
 import types
 from typing import Any
 
-from bert.tf1.contrib import framework, layers
+from bert.tf1.contrib import framework, layers, losses, metrics  # noqa: F401 (slim's names, too)
 from bert.tf1.errors import unknown_name
 from bert.tf1.real import tf
 
@@ -30,6 +30,51 @@ def get_data_files(data_sources) -> list[str]:
   return files
 
 
+def tensor_description(var) -> str:
+  """Returns the type and shape of a tensor or variable: `(float32 2x3)`, `(float32_ref 2x3)`."""
+  shape = "x".join("?" if size is None else str(size) for size in var.shape.as_list())
+  return f"({var.dtype.name} {shape})"
+
+
+def analyze_ops(graph, print_info=False) -> int:
+  """Returns how many numbers all outputs of a graph's operations have, and prints them if asked to.
+
+  Outputs whose size is not known count as 0.
+  """
+  lines, total = [], 0
+  for op in graph.get_operations():
+    size = sum(output.shape.num_elements() or 0 for output in op.outputs)
+    known = [output for output in op.outputs if output.shape.rank is not None]
+    shapes = ", ".join(map(tensor_description, known))
+    lines.append(f"{op.name} \t-> {shapes} [{size}]")
+    total += size
+  if print_info:
+    print(*_heading("Operations: name -> (type shapes) [size]"), *lines, sep="\n")
+  return total
+
+
+def analyze_vars(variables, print_info=False) -> tuple[int, int]:
+  """Returns how many numbers and bytes variables have together, and prints each if asked to."""
+  lines, total, total_bytes = [], 0, 0
+  for variable in variables:
+    size = variable.shape.num_elements() or 0
+    bytes_ = size * variable.dtype.size
+    lines.append(f"{variable.name} {tensor_description(variable)} [{size}, bytes: {bytes_}]")
+    total += size
+    total_bytes += bytes_
+  if print_info:
+    print(*_heading("Variables: name (type shape) [size]"), *lines, sep="\n")
+    print(f"Total size of variables: {total}\nTotal bytes of variables: {total_bytes}")
+  return total, total_bytes
+
+
+def _heading(text: str) -> tuple[str, str, str]:
+  return "-" * 9, text, "-" * 9
+
+
+model_analyzer = types.SimpleNamespace(
+  analyze_ops=analyze_ops, analyze_vars=analyze_vars, tensor_description=tensor_description
+)
 parallel_reader = types.SimpleNamespace(get_data_files=get_data_files)
 
 _unknown = unknown_name(__name__)
