@@ -11,7 +11,8 @@ from typing import Any
 
 import bert.tf1.real  # First: it sets what TensorFlow reads when it is imported.
 import bert.tf1.threads
-import bert.tf1.token_weights  # noqa: F401  (both change what TensorFlow itself does)
+import bert.tf1.token_weights
+import bert.tf1.written_graphs  # noqa: F401  (these change what TensorFlow itself does)
 from bert.tf1 import contrib, estimator, extremes, parsing, signatures
 from bert.tf1.errors import missing
 from bert.tf1.real import tf
