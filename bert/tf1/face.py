@@ -10,7 +10,7 @@ import types
 from typing import Any
 
 import bert.tf1.real  # First: it sets what TensorFlow reads when it is imported.
-import bert.tf1.threads
+import bert.tf1.session_settings
 import bert.tf1.token_weights
 import bert.tf1.written_graphs  # noqa: F401  (these change what TensorFlow itself does)
 from bert.tf1 import contrib, estimator, extremes, parsing, signatures

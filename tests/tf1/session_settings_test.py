@@ -1,10 +1,11 @@
-"""Threads of sessions: BERT_TF1_TESTS=1 python -m pytest tests/tf1/threads_test.py"""
+"""Settings of sessions: BERT_TF1_TESTS=1 python -m pytest tests/tf1/session_settings_test.py"""
 
 import os
 
+import numpy as np
 import pytest
 
-from bert.tf1 import estimator, threads
+from bert.tf1 import estimator, session_settings
 from bert.tf1.real import tf
 
 MOST = 4 * os.cpu_count()
@@ -13,7 +14,7 @@ MOST = 4 * os.cpu_count()
 @pytest.fixture
 def warnings(monkeypatch):
   """The lines that are logged."""
-  threads._warn.cache_clear()
+  session_settings._warn.cache_clear()
   found = []
   monkeypatch.setattr(tf.logging, "warning", lambda text, *values: found.append(text % values))
   return found
@@ -40,9 +41,31 @@ def test_a_session_of_a_thousand_threads(graph, warnings, monkeypatch):
 
 def test_settings_that_the_machine_can_meet(graph, warnings):
   asked = config_of(intra_op_parallelism_threads=MOST)
-  assert threads.bounded(asked) is asked
-  assert threads.bounded(None) is None
+  made = session_settings.like_1_15(asked)
+  assert made.intra_op_parallelism_threads == MOST
+  assert session_settings.like_1_15(None).intra_op_parallelism_threads == 0
   assert warnings == []
+
+
+def test_the_epsilon_of_a_frozen_graph_s_layer_norm(graph):
+  """Fused by TensorFlow of today, it is 0.001."""
+  x = 0.02 * np.random.default_rng(0).normal(size=[8, 64])
+  inputs = tf.placeholder(tf.float32, [8, 64])
+  mean, variance = tf.nn.moments(inputs, [1], keep_dims=True)
+  scale, offset = tf.constant(np.ones(64), tf.float32), tf.constant(np.zeros(64), tf.float32)
+  normal = tf.nn.batch_normalization(inputs, mean, variance, offset, scale, 1e-12)
+  outputs = tf.identity(normal)
+  expected = (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True)
+  for config in (None, tf.ConfigProto()):
+    with tf.Session(config=config) as session:
+      found = session.run(outputs, {inputs: x})
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_script_may_ask_for_the_remapper():
+  asked = tf.ConfigProto()
+  asked.graph_options.rewrite_options.remapping = asked.graph_options.rewrite_options.ON
+  assert session_settings.like_1_15(asked) == asked
 
 
 def test_an_estimator_of_a_thousand_threads(tmp_path, warnings):
