@@ -119,7 +119,7 @@ def _import(name, globals=None, locals=None, fromlist=(), level=0):
     if top == "bert" and _stands_in("bert"):
       return of_bert(name, globals, locals, fromlist)
     if name in LIBRARY and _stands_in(name):
-      return LIBRARY[name]
+      return _library(name)
     if name == "tensorflow_hub":
       module = hub.load(_real_import)
       _check_names(module, name, fromlist)
@@ -134,9 +134,9 @@ def _import_module(name, package=None):
     if top == "tensorflow":
       return _tensorflow(name, ("*",))
     if name in LIBRARY and _stands_in(name):
-      return LIBRARY[name]
+      return _library(name)
     if top == "bert" and _stands_in("bert") and rest in LIBRARY:
-      return LIBRARY[rest]
+      return _library(rest)
   return _real_import_module(name, package)
 
 
@@ -166,6 +166,13 @@ def _is_our_module(module: types.ModuleType, name: str) -> bool:
   return bool(path) and whose.is_ours(above, name)
 
 
+def _library(name: str) -> types.ModuleType:
+  """Returns a module of the original, imported: `run_classifier` defines its flags."""
+  if name == "run_classifier":
+    run_classifier.define_flags()
+  return LIBRARY[name]
+
+
 def of_bert(name, globals, locals, fromlist):
   """`import bert`, `from bert import modeling` and the like, where `bert` is this project's."""
   rest = name.partition(".")[2]
@@ -178,6 +185,8 @@ def of_bert(name, globals, locals, fromlist):
         f"`import {part}`.",
         name=name,
       )
+  if "run_classifier" in wanted:
+    run_classifier.define_flags()
   if rest in LIBRARY:
     _check_names(LIBRARY[rest], name, fromlist)
     return LIBRARY[rest] if fromlist else _package

@@ -1,4 +1,4 @@
-"""Names of Python 2.7 and 3.7 and of NumPy 1.16 that have since gone, for scripts that use them.
+"""Names of Python 2.7 and 3.7, NumPy 1.16 and scikit-learn that have since gone, for scripts.
 
 `supply` adds them to the running process, each only where it is missing, so that no code that knows
 the present meaning of a name sees another one: `np.bool` of NumPy 2 stays `np.bool_`.
@@ -93,6 +93,13 @@ def _load_source(name: str, pathname: str, file: Any = None) -> types.ModuleType
   sys.modules[name] = module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
   return module
+
+
+def _linear_assignment(X: Any) -> np.ndarray:  # noqa: N803 (the argument's name there)
+  """`linear_assignment` of scikit-learn until 0.22: pairs `[N, 2]` of the smallest sum, by row."""
+  from scipy.optimize import linear_sum_assignment
+
+  return np.transpose(linear_sum_assignment(X))
 
 
 def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> np.ndarray:
@@ -255,6 +262,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
 _MODULES: dict[str, dict[str, Any]] = {
   "imp": {"reload": importlib.reload, "load_source": _load_source},
   "pipes": {"quote": shlex.quote},
+  "sklearn.utils.linear_assignment_": {"linear_assignment": _linear_assignment},
   "xml.etree.cElementTree": {
     name: getattr(xml.etree.ElementTree, name) for name in xml.etree.ElementTree.__all__
   },

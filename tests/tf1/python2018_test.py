@@ -1,6 +1,6 @@
 """Names of old Python and NumPy: BERT_TF1_TESTS=1 python -m pytest tests/tf1/python2018_test.py
 
-The expected values were printed by Python 3.7.16 with NumPy 1.18.5.
+The expected values were printed by Python 3.7.16 with NumPy 1.18.5 and scikit-learn 0.22.2.
 """
 
 import base64
@@ -113,6 +113,12 @@ def test_python_has_its_old_modules(tmp_path):
   parser = configparser.SafeConfigParser()
   parser.readfp(["[a]", "b = 1"])
   assert parser.getint("a", "b") == 1
+
+
+def test_scikit_learn_pairs_as_it_did():
+  pairs = importlib.import_module("sklearn.utils.linear_assignment_").linear_assignment
+  assert pairs([[4.0, 1, 3], [2, 0, 5]]).tolist() == [[0, 1], [1, 0]]
+  assert pairs(-np.array([[4.0, 1], [2, 0], [3, 9]])).tolist() == [[0, 0], [2, 1]]
 
 
 def test_an_escape_of_old_draws_no_warning():

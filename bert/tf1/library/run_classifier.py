@@ -4,7 +4,7 @@
   features = run_classifier.convert_examples_to_features(examples, ["0", "1"], 128, tokenizer)
   input_fn = run_classifier.input_fn_builder(features, 128, is_training=True, drop_remainder=False)
 
-It defines no flags and has no `main`: `run_classifier.py` is the script.
+Its flags are defined when a script imports it. It has no `main`: `run_classifier.py` is the script.
 """
 
 import csv
@@ -12,11 +12,57 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from absl import flags
+
 from bert import tokenization
 from bert.tf1.contrib import tpu
 from bert.tf1.estimator.specs import ModeKeys
 from bert.tf1.library import modeling, optimization
 from bert.tf1.real import tf
+
+FLAGS = flags.FLAGS
+_DEFAULTS = {
+  "data_dir": None,
+  "bert_config_file": None,
+  "task_name": None,
+  "vocab_file": None,
+  "output_dir": None,
+  "init_checkpoint": None,
+  "do_lower_case": True,
+  "max_seq_length": 128,
+  "do_train": False,
+  "do_eval": False,
+  "do_predict": False,
+  "train_batch_size": 32,
+  "eval_batch_size": 8,
+  "predict_batch_size": 8,
+  "learning_rate": 5e-5,
+  "num_train_epochs": 3.0,
+  "warmup_proportion": 0.1,
+  "save_checkpoints_steps": 1000,
+  "iterations_per_loop": 1000,
+  "use_tpu": False,
+  "tpu_name": None,
+  "tpu_zone": None,
+  "gcp_project": None,
+  "master": None,
+  "num_tpu_cores": 8,
+}
+
+
+def define_flags() -> None:
+  """Defines the original's flags, which its importers read; a flag of the script's own stays."""
+  kinds: dict[type, Callable[..., Any]] = {
+    bool: flags.DEFINE_bool,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    type(None): flags.DEFINE_string,
+  }
+  for name, default in _DEFAULTS.items():
+    if name not in FLAGS:
+      define = kinds[type(default)]
+      define(name, default, "See run_classifier.py.", flag_values=FLAGS, allow_override=True)
+
 
 # ---------------------------------------------------------------------------------------------
 # Examples.

@@ -4,6 +4,7 @@ import builtins
 import importlib
 
 import pytest
+from absl import flags
 
 import bert.tf1
 from bert import tokenization
@@ -42,6 +43,20 @@ def test_the_names_of_the_package_bert_tensorflow(cell):
   assert names["features"] is run_classifier.convert_examples_to_features
   assert names["flat"] is names["tokenization"]
   assert names["tokenization"].FullTokenizer is tokenization.FullTokenizer
+
+
+@pytest.mark.parametrize(
+  "line", ["import run_classifier", "from bert import run_classifier", "import bert.run_classifier"]
+)
+def test_the_classifiers_flags_are_there_and_give_way_to_the_scripts_own(cell, line, monkeypatch):
+  values = flags.FlagValues()
+  monkeypatch.setattr(run_classifier, "FLAGS", values)
+  flags.DEFINE_string("task_name", "mine", "", flag_values=values)
+  cell(line)
+  flags.DEFINE_integer("max_seq_length", 7, "", flag_values=values)
+  values(["script", "--data_dir=here"])
+  assert (values.data_dir, values.task_name, values.max_seq_length) == ("here", "mine", 7)
+  assert (values.num_train_epochs, values.do_lower_case, values.vocab_file) == (3.0, True, None)
 
 
 def test_other_names_of_this_package_stay(cell):
