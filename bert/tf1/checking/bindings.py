@@ -227,8 +227,10 @@ def bind(nodes: Iterable[ast.AST], names: Names, context: Context, guarded: bool
     elif isinstance(node, ast.ImportFrom):
       for alias in node.names:
         _bind_import_from(node, alias, names, context, guarded)
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-      add_folders(node.value, context.module.path, context.module.texts, context.modules.search)
+    elif (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)) or (
+      isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute)
+    ):
+      add_folders(node, context.module.path, context.module.texts, context.modules.search)
     elif isinstance(node, ast.Assign):
       note_texts(node, context.module.path, context.module.texts)
       value = context.dotted(node.value)._replace(imported=False)

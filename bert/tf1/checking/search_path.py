@@ -2,7 +2,7 @@
 
 import ast
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 # What is computed of paths; all else is not known before a run.
 _FUNCTIONS: dict[str, Callable[..., str]] = {
@@ -16,22 +16,38 @@ _FUNCTIONS: dict[str, Callable[..., str]] = {
 }
 
 
-def add_folders(call: ast.Call, path: str, texts: dict[str, str], search: list[str]) -> None:
-  """Adds what a call in the file `path` adds to `sys.path`, such as `sys.path.insert(0, "..")`.
+def add_folders(
+  statement: ast.Expr | ast.AugAssign, path: str, texts: dict[str, str], search: list[str]
+) -> None:
+  """Adds what a statement of the file `path` adds to `sys.path`: `sys.path.insert(0, "..")`.
 
   Args:
-    call: one that does something else, or whose folder the text does not tell, adds none.
-    path: the file with the call.
+    statement: one that does something else, or whose folders the text does not tell, adds none.
+    path: the file.
     texts: the file's variables so far.
     search: the folders, changed in place; a new one is from the current folder if not absolute.
   """
-  at = {"sys.path.append": 0, "sys.path.insert": 1}.get(ast.unparse(call.func))
-  if at is None or len(call.args) <= at:
-    return
-  folder = text_of(call.args[at], path, texts)
-  place = call.args[0].value if at and isinstance(call.args[0], ast.Constant) else len(search)
-  if folder is not None and isinstance(place, int):
-    search.insert(place, os.path.abspath(folder))
+  place, nodes = _added(statement, len(search))
+  folders = [text_of(node, path, texts) for node in nodes]
+  search[place:place] = [os.path.abspath(folder) for folder in folders if folder is not None]
+
+
+def _added(statement: ast.Expr | ast.AugAssign, end: int) -> tuple[int, Sequence[ast.expr]]:
+  """Returns at which place a statement adds to `sys.path`, and the expressions of what it adds."""
+  if isinstance(statement, ast.AugAssign):
+    function, arguments = f"{ast.unparse(statement.target)}.extend", [statement.value]
+  elif isinstance(statement.value, ast.Call):
+    function, arguments = ast.unparse(statement.value.func), statement.value.args
+  else:
+    return end, ()
+  match function, arguments:
+    case "sys.path.append", [folder]:
+      return end, (folder,)
+    case "sys.path.insert", [ast.Constant(int(place)), folder]:
+      return place, (folder,)
+    case "sys.path.extend", [ast.List(folders) | ast.Tuple(folders)]:
+      return end, folders
+  return end, ()
 
 
 def note_texts(statement: ast.Assign, path: str, texts: dict[str, str]) -> None:

@@ -126,6 +126,8 @@ def test_this_package_is_none_of_the_script_s_modules(tmp_path):
   "text",
   [
     "sys.path.append('inner')",
+    "if 'inner' not in sys.path:\n  sys.path += ['inner']",
+    "sys.path.extend(('other', 'inner'))",
     "sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'inner'))",
     "sys.path.insert(0, os.getcwd() + '/inner')",
     "here = os.path.abspath(__file__)\nsys.path.append(os.path.split(here)[0] + '/inner')",
@@ -145,7 +147,7 @@ def test_folders_are_searched_in_the_order_of_a_run(tmp_path, monkeypatch):
 
 
 def test_folders_that_only_a_run_tells_are_left_out(tmp_path):
-  text = "import sys\nsys.path.append(FLAGS.x)\nsys.path.append(sys.argv[1])\nprint(2)"
+  text = "import sys\nsys.path.append(FLAGS.x)\nsys.path.append(sys.argv[1])\nsys.path += x"
   assert read(tmp_path, text).search == [str(tmp_path)]
 
 
