@@ -4,6 +4,7 @@ Importing this module imports every other one of the package that a script may n
 later on might meet a package `bert` of the script's own.
 """
 
+import functools
 import importlib
 import sys
 import types
@@ -49,6 +50,38 @@ class Namespace(types.ModuleType):
     return sorted(n for n in {*vars(self), *dir(self._base)} if not n.startswith("_"))
 
 
+class _Python(Namespace):
+  """`tensorflow.python`, with the files that 1.15 had imported into it, under their names."""
+
+  def __getattr__(self, name: str) -> Any:
+    for folder in ("", "framework.", "ops.", "util.", "platform.", "training.", "eager."):
+      try:
+        return importlib.import_module(f"{self.__name__}.{folder}{name}")
+      except ModuleNotFoundError:
+        continue
+    return getattr(self._base, name)
+
+
+class _PythonOps(Namespace):
+  """`tensorflow.python.ops`: a folder, and to who imports it alone the file `framework/ops.py`."""
+
+  def __getattr__(self, name: str) -> Any:
+    if hasattr(self._base, name):
+      return getattr(self._base, name)
+    try:
+      return importlib.import_module(f"{self.__name__}.{name}")
+    except ModuleNotFoundError:
+      return getattr(importlib.import_module("tensorflow.python.framework.ops"), name)
+
+
+@functools.cache
+def _python() -> Namespace:
+  """Returns `tensorflow.python` as 1.15 had it."""
+  package = importlib.import_module("tensorflow.python")
+  ops = _PythonOps("tensorflow.python.ops", importlib.import_module("tensorflow.python.ops"), {})
+  return _Python(package.__name__, package, {"ops": ops})
+
+
 def _overlay(name: str, base: Any, names: dict[str, Any]) -> Namespace:
   """`base` with `names` over it; dots in a name lead into namespaces below."""
   own: dict[str, Any] = {}
@@ -92,6 +125,8 @@ def lookup(name: str) -> Any:
   Raises:
     NotAvailableError: 1.15 has no such name, or it cannot be had; the message says what to do.
   """
+  if name == "python":
+    return _python()
   if name in INTERNAL:
     return importlib.import_module(f"tensorflow.{name}")
   return getattr(_FACE, name)

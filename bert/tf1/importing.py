@@ -231,7 +231,7 @@ def _check_names(module: Any, name: str, fromlist) -> None:
 def _internal(name: str, fromlist) -> Any:
   """Returns a module of TensorFlow's inside: the real one, where it still exists."""
   try:
-    module = _real_import_module(name)
+    module = _face.python if name == "tensorflow.python" else _real_import_module(name)
   except ModuleNotFoundError as error:
     raise NotImportableError(
       f"{name} is not available on this TensorFlow: it is no public name, and its file is gone. "

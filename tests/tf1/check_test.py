@@ -146,6 +146,11 @@ def test_names_that_are_not_there(tmp_path, script, name, note):
     ("tf.float32.as_numpy_dtype", "tf.float32"),
     ("tf.train.Example(features=f)", "tf.train.Example"),
     ("from tensorflow.python.ops import math_ops\nmath_ops.cast(x, y)", "tf.python.ops.math_ops"),
+    ("from tensorflow.python import math_ops\nmath_ops.cast(x, y)", "tf.python.math_ops"),
+    (
+      "from tensorflow.python import ops\nops.convert_to_tensor(x)",
+      "tf.python.ops.convert_to_tensor",
+    ),
     (
       "from tensorflow.contrib.crf.python.ops import crf\ncrf.crf_decode(1, 2, 3)",
       "tf.contrib.crf.python.ops.crf.crf_decode",

@@ -37,6 +37,8 @@ import tensorflow.contrib.layers as deep_layers
 from tensorflow.contrib import crf, tpu as contrib_tpu
 from tensorflow.contrib.crf.python.ops import crf as crf_file
 from tensorflow.python.ops import math_ops
+from tensorflow.python import control_flow_ops, math_ops as by_folder, ops
+import tensorflow.python.ops.state_ops as state_ops
 from tensorflow import flags
 import modeling
 from bert import optimization
@@ -56,7 +58,8 @@ facts = {
   "v2": [tf_v2.estimator is tf.estimator, tf_v2.compat.v1 is tf, tf.compat.v2 is tf_v2],
   "contrib": [deep_layers is tf.contrib.layers, crf is tf.contrib.crf,
               crf_file.crf_decode is crf.crf_decode, contrib_tpu is tf.contrib.tpu],
-  "inside": math_ops.__name__,
+  "inside": [math_ops.__name__, math_ops is by_folder, control_flow_ops.__name__,
+             ops.convert_to_tensor.__name__, state_ops.__name__],
   "flags": flags is tf.flags,
   "beside": [modeling.WHOSE, modeling.VERSION],
   "own bert": optimization.WHOSE,
@@ -67,6 +70,7 @@ facts = {
     "tf.contrib.crf.crf_decod", "tf.contrib.boosted_trees", "from tensorflow.contrib import nnn",
     "from tensorflow.contrib.crf import crf_decod", "tf.truncated_normal_initialiser",
     "import tensorflow.python.nothing", "from tensorflow.python.ops import nothing",
+    "from tensorflow.python import nothing",
     "import tensorflow.nothing",
   )],
 }
@@ -91,7 +95,13 @@ def test_what_imports_give(tmp_path):
     "one face": True,
     "v2": [True] * 3,
     "contrib": [True] * 4,
-    "inside": "tensorflow.python.ops.math_ops",
+    "inside": [
+      "tensorflow.python.ops.math_ops",
+      True,
+      "tensorflow.python.ops.control_flow_ops",
+      "convert_to_tensor",
+      "tensorflow.python.ops.state_ops",
+    ],
     "flags": True,
     "beside": ["own", "1.15.5"],
     "own bert": "own",
