@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
-_ARRAY, _SUM, _LOADS = np.array, np.sum, json.loads
+_SAVE, _SUM, _LOADS = np.save, np.sum, json.loads
 _SAMPLE, _SHUFFLE = random.Random.sample, random.Random.shuffle
 _LIBRARIES = (os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(np.__file__)))
 
@@ -131,26 +131,36 @@ def _shuffle(self: random.Random, x: Any, random: Callable[[], float] | None = N
       x[i], x[j] = x[j], x[i]
 
 
-@functools.wraps(_ARRAY)
-def _array(*arguments: Any, **named: Any) -> np.ndarray:
-  """`np.array`: rows of different lengths make an array of lists, as before NumPy 1.24.
+def _of_rows(function: Callable) -> Callable:
+  """`np.array` and the like; rows of different lengths make an array of lists, as before 1.24.
 
   Only for callers outside the libraries, which may rely on the error. And `copy=False` copies where
   it must, as before NumPy 2.
   """
-  try:
-    return _ARRAY(*arguments, **named)
-  except ValueError as error:
-    has_dtype = len(arguments) > 1 or "dtype" in named
-    if sys._getframe(1).f_code.co_filename.startswith(_LIBRARIES):
-      raise
-    if "copy=False" in str(error):
-      named["copy"] = None
-    elif "inhomogeneous" in str(error) and not has_dtype:
-      named["dtype"] = object
-    else:
-      raise
-  return _ARRAY(*arguments, **named)
+
+  @functools.wraps(function)
+  def made(*arguments: Any, **named: Any) -> np.ndarray:
+    try:
+      return function(*arguments, **named)
+    except ValueError as error:
+      has_dtype = len(arguments) > 1 or "dtype" in named
+      if sys._getframe(1).f_code.co_filename.startswith(_LIBRARIES):
+        raise
+      if "copy=False" in str(error):
+        named["copy"] = None
+      elif "inhomogeneous" in str(error) and not has_dtype:
+        named["dtype"] = object
+      else:
+        raise
+    return function(*arguments, **named)
+
+  return made
+
+
+@functools.wraps(_SAVE)
+def _save(file: Any, arr: Any, *other: Any, **named: Any) -> None:
+  """`np.save`, also of rows of different lengths."""
+  _SAVE(file, np.asanyarray(arr), *other, **named)
 
 
 @functools.wraps(_SUM)
@@ -250,7 +260,10 @@ _GONE: dict[Any, dict[str, Any]] = {
   unittest.TestCase: {old: getattr(unittest.TestCase, new) for old, new in _ASSERTIONS.items()},
 }
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
-  (np, "array", _array),
+  (np, "array", _of_rows(np.array)),
+  (np, "asarray", _of_rows(np.asarray)),
+  (np, "asanyarray", _of_rows(np.asanyarray)),
+  (np, "save", _save),
   (np, "sum", _sum),
   (json, "loads", _loads),  # json.load calls it, too.
   (random.Random, "sample", _sample),

@@ -57,9 +57,12 @@ def test_numbers_are_written_as_numpy_1_wrote_them():
   assert repr(np.zeros(2000)) == "array([0., 0., 0., ..., 0., 0., 0.])"
 
 
-def test_rows_of_different_lengths_make_an_array_of_lists():
-  rows = np.array([[1], [1, 2]])
-  assert repr(rows) == "array([list([1]), list([1, 2])], dtype=object)"
+def test_rows_of_different_lengths_make_an_array_of_lists(tmp_path):
+  file = str(tmp_path / "rows.npy")
+  np.save(file, [[1], [1, 2]])
+  saved = np.load(file, allow_pickle=True)
+  for rows in (np.array([[1], [1, 2]]), np.asarray([[1], [1, 2]]), saved):
+    assert repr(rows) == "array([list([1]), list([1, 2])], dtype=object)"
   with pytest.raises(ValueError, match="inhomogeneous"):
     np.array([[1], [1, 2]], dtype=np.int32)
   with pytest.raises(ValueError, match="inhomogeneous"):
