@@ -32,6 +32,7 @@ def test_sizes_of_variables(graph, capsys):
   tf.get_variable("s/b", [4], "float16", use_resource=True)
   assert slim.model_analyzer.analyze_vars(tf.global_variables()) == (10, 32)
   assert not capsys.readouterr().out
+  assert slim.model_analyzer.tensor_description(tf.ones([2, 3])) == "(float32 2x3)"
 
   slim.model_analyzer.analyze_vars(tf.global_variables(), print_info=True)
 
