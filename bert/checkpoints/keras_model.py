@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.model import families
+from bert.model.answer_heads import AnswerHead
 from bert.model.families import Family
 from bert.tasks import kinds
 
@@ -60,6 +61,7 @@ _HEADS_OF_MODELS = {
   "BertForTokenClassification": {"classifier": "TokenClassificationHead"},
   "BertForMultipleChoice": {"classifier": "MultipleChoiceHead"},
   "BertForQuestionAnswering": {"squad": "QuestionAnsweringHead"},
+  "BertForAnswerBeam": {"squad": "AnswerBeamHead"},
   "BertForMaskedLM": {"predictions": "MaskedLMHead"},
   "BERTForMaskedLM": {"predictions": "MaskedLMHead"},
   "BertForNextSentencePrediction": {"seq_relationship": "NextSentenceHead"},
@@ -74,6 +76,7 @@ _SCOPES = {
   "TokenClassificationHead": "",
   "MultipleChoiceHead": "",
   "QuestionAnsweringHead": "cls/squad/",
+  "AnswerBeamHead": f"{AnswerHead.scope}/",
   "MaskedLMHead": "",
   "NextSentenceHead": "cls/seq_relationship/",
   "ReplacedTokensHead": "discriminator_predictions/",
@@ -179,8 +182,12 @@ def _facts(layers: list[Layer], heads: Mapping[str, str]) -> dict[str, Any]:
   name = _deciding_head(heads)
   if name is None:
     return {}
+  if heads[name] == "AnswerBeamHead":
+    arguments = next(each.config for each in layers if each.kind == "AnswerBeamHead")
+    answers = AnswerHead.of_run({"answer_head": "electra", **arguments}, {})
+    return {**_kind_of(heads[name]).facts, **answers.facts()}
   if heads[name] != "TextClassificationHead":
-    return {**kinds.of_class(heads[name]).facts}
+    return {**_kind_of(heads[name]).facts}
   own = [each.config for each in layers if each.name == name or each.kind in _HEADS_OF_MODELS]
   if own[0].get("num_labels") == 1:  # of a model that creates its head itself
     return {"problem_type": "regression"}
@@ -189,7 +196,12 @@ def _facts(layers: list[Layer], heads: Mapping[str, str]) -> dict[str, Any]:
 
 def _deciding_head(heads: Mapping[str, str]) -> str | None:
   """Finds the layer whose head is that of a task; None where no head is."""
-  return next((name for name, head in heads.items() if kinds.of_class(head)), None)
+  return next((name for name, head in heads.items() if _kind_of(head)), None)
+
+
+def _kind_of(head: str) -> kinds.Kind | None:
+  """Finds the kind of task that a head is of; questions have two."""
+  return kinds.of_class("QuestionAnsweringHead" if head == "AnswerBeamHead" else head)
 
 
 def original_config(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,6 +276,9 @@ def variable_names(head: str, family: Family) -> dict[str, tuple[str, ...]]:
       "dense": (f"{transform}/dense/kernel", f"{transform}/dense/bias"),
       "layer_norm": (f"{transform}/LayerNorm/gamma", f"{transform}/LayerNorm/beta"),
     }
+  if head == "AnswerBeamHead":
+    parts = ("dense", "qa_hidden", "dense_1", "dense_2", "dense_3")
+    return {part: (f"{scope}{part}/kernel", f"{scope}{part}/bias") for part in parts}
   if head == "ReplacedTokensHead":
     layers = {"dense": "dense", "output_dense": "dense_1"}
     return {part: (f"{scope}{name}/kernel", f"{scope}{name}/bias") for part, name in layers.items()}

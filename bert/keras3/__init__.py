@@ -15,6 +15,7 @@ prints exact numbers of parameters.
 """
 
 from bert.checkpoints.load_report import LoadReport
+from bert.keras3.answer_beam import AnswerBeamHead
 from bert.keras3.data import (
   ClassificationDataset,
   MLMDataset,
@@ -63,6 +64,7 @@ from bert.keras3.loop_optimizers import (
   get_scheduler,
 )
 from bert.keras3.models import (
+  BertForAnswerBeam,
   BertForMaskedLM,
   BertForMultipleChoice,
   BertForNextSentencePrediction,
@@ -117,10 +119,12 @@ __all__ = [
   "AMPTrainer",
   "AdamW",
   "AdamWeightDecay",
+  "AnswerBeamHead",
   "BERTForMaskedLM",
   "BERTForSequenceClassification",
   "BERTModel",
   "BertEmbeddings",
+  "BertForAnswerBeam",
   "BertForMaskedLM",
   "BertForMultipleChoice",
   "BertForNextSentencePrediction",

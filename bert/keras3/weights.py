@@ -127,8 +127,8 @@ def _places(wanted, found) -> dict[str, str]:
     places |= {scope + name.removeprefix(_GENERATOR): places.pop(name) for name in own}
   task, theirs = _task_scope(wanted), _task_scope(found)
   if task and theirs:
-    for leaf in ("kernel", "bias"):
-      places[f"{task}{leaf}"] = places.pop(f"{theirs}{leaf}")
+    own = [name for name in found if name.startswith(theirs)]
+    places |= {task + name.removeprefix(theirs): places.pop(name) for name in own}
   return places
 
 
@@ -138,10 +138,10 @@ def has_generator(names) -> bool:
 
 
 def _task_scope(names) -> str | None:
-  """Finds the scope of the only head of an ELECTRA, if it is one dense layer."""
+  """Finds the scope of the only head of an ELECTRA."""
   heads = [name for name in names if name.startswith("task_specific/")]
-  scopes = {name.rpartition("/")[0] + "/" for name in heads}
-  return scopes.pop() if len(scopes) == 1 and len(heads) == 2 else None
+  scopes = {"/".join(name.split("/")[:2]) + "/" for name in heads}
+  return scopes.pop() if len(scopes) == 1 else None
 
 
 def _check(report, variables, shapes, skip_mismatch, allowed_missing):
