@@ -56,8 +56,9 @@ MAY_IMPORT = {
 # Single modules that may be imported although their package may not.
 ALSO = {
   # Tables without imports: names of variables; which kind of task has which class elsewhere.
-  "checkpoints": {"bert.model.families", "bert.tasks.kinds"},
+  "checkpoints": {"bert.model.answer_heads", "bert.model.families", "bert.tasks.kinds"},
   "keras3": {
+    "bert.model.answer_heads",
     "bert.model.configuration",
     "bert.model.families",
     "bert.pretraining.masks",
