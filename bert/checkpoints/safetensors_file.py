@@ -28,7 +28,7 @@ import numpy as np
 
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.formats import SHARDS_SUFFIX
-from bert.io import filesystem
+from bert.io import filesystem, other_formats
 from bert.io.atomic_files import written_whole
 
 _MAX_HEADER_BYTES = 100_000_000  # the format's own limit: 100 kB are plenty for a BERT
@@ -184,7 +184,11 @@ def _read_header(reader, size: int) -> tuple[dict[str, Any], int]:
   """Returns the JSON at the beginning of a file of `size` bytes, and where the values begin."""
   if size < 8:
     raise SafetensorsError(f"it has {size} bytes, too few for a header.")
-  (length,) = struct.unpack("<Q", reader.read(8))
+  start = reader.read(max(8, other_formats.LONGEST))
+  if other := other_formats.find(start, pages_alone=True):
+    raise SafetensorsError(f"it is {other[0]}. {other[1]}")
+  (length,) = struct.unpack("<Q", start[:8])
+  reader.seek(8)
   # Both before reading: a damaged length must not become an allocation of exabytes.
   if length > _MAX_HEADER_BYTES:
     raise SafetensorsError(

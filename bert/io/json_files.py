@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any
 
-from bert.io import filesystem
+from bert.io import filesystem, other_formats
 
 
 def read_object(path: str | os.PathLike, advice: str = "") -> dict[str, Any]:
@@ -35,6 +35,8 @@ def object_in(content: bytes | str, source: str | os.PathLike, advice: str = "")
     ValueError: bert_config.json: a JSON object is needed, not list.
   """
   advice = advice and f" {advice}"
+  if isinstance(content, bytes) and (other := other_formats.find(content)):
+    raise ValueError(f"{os.fspath(source)} is {other[0]}. {other[1]}")
   try:
     found = json.loads(content.decode("utf-8-sig") if isinstance(content, bytes) else content)
   except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep

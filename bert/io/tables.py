@@ -19,7 +19,7 @@ from typing import Any
 
 from absl import logging
 
-from bert.io import filesystem
+from bert.io import filesystem, other_formats
 
 # The csv module refuses fields above 131072 characters, a limit for the whole process.
 _CSV_FIELD_LIMIT = 2**31 - 1
@@ -31,16 +31,6 @@ _UTF8_ADVICE = (
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _ROWS_TO_JUDGE = 20  # in which the delimiter of a table is looked for
-
-# What a file starts with that is no text -> what it is, and what to do.
-_OTHER_FORMATS = {
-  b"\xff\xfe": ("UTF-16", "Save it as UTF-8."),
-  b"\xfe\xff": ("UTF-16", "Save it as UTF-8."),
-  b"PK\x03\x04": ("an Excel workbook or a zip archive", "Save the sheet as CSV in UTF-8."),
-  b"\xd0\xcf\x11\xe0": ("an Excel workbook", "Save the sheet as CSV in UTF-8."),
-  b"\x1f\x8b": ("compressed with gzip", "Unpack it: gunzip."),
-  b"PAR1": ("a Parquet file", "Write it as CSV or JSON Lines."),
-}
 
 
 class DataError(ValueError):
@@ -116,9 +106,8 @@ def read_lines(path: str) -> Iterator[str]:
   """Yields lines without their ends; bytes not UTF-8 become surrogates (`check_text`)."""
   for number, line in enumerate(_binary_lines(os.fspath(path))):
     if number == 0:
-      for start, (name, advice) in _OTHER_FORMATS.items():
-        if line.startswith(start):
-          raise DataError(f"the file is {name}.", path, advice=advice)
+      if other := other_formats.find(line):
+        raise DataError(f"the file is {other[0]}.", path, advice=other[1])
       line = line.removeprefix(b"\xef\xbb\xbf")
     yield line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
 

@@ -19,6 +19,7 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -246,7 +247,7 @@ def load_plugins(*files: str) -> None:
   """Imports files of tasks of one's own, which register them; each once.
 
   Raises:
-    ValueError: a file does not exist, is no Python file, or registers no task.
+    ValueError: a file does not exist, is no Python file, fails, or registers no task.
   """
   for file in files:
     if _real(file) in map(_real, _FILES.values()):
@@ -272,10 +273,24 @@ def _import_file(file: str) -> str:
   sys.modules[name] = module
   try:
     spec.loader.exec_module(module)
-  except BaseException:
+  except BaseException as error:
     del sys.modules[name]
-    raise
+    if not isinstance(error, Exception):
+      raise
+    reason = getattr(error, "msg", None) or str(error).partition("\n")[0]
+    line = _line_of(error, os.path.abspath(file))
+    raise ValueError(f"{file}, line {line}: {type(error).__name__}: {reason}") from error
   return name
+
+
+def _line_of(error: Exception, path: str) -> int | None:
+  """Finds the line of a file in which an error arose while the file was imported."""
+  if isinstance(error, SyntaxError) and error.filename == path:
+    return error.lineno
+  lines = [
+    each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == path
+  ]
+  return lines[-1] if lines else None
 
 
 @functools.cache

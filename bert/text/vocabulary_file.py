@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 
-from bert.io import atomic_files, filesystem, vocabulary_kind
+from bert.io import atomic_files, filesystem, other_formats, vocabulary_kind
 
 _MAX_BYTES = 1 << 28  # far above any vocabulary (multilingual: 1 MB); stops a wrong file
 _NEEDED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
@@ -68,6 +68,8 @@ def _read_lines(vocab_file) -> list[str]:
     raise VocabularyError(
       f"{vocab_file} is a sentencepiece model; expected a text file with one token per line."
     )
+  if other := other_formats.find(data, pages_alone=True):
+    raise VocabularyError(f"Vocabulary {vocab_file} is {other[0]}. {other[1]}")
   if data.startswith(codecs.BOM_UTF8):
     _warn_if(["line 1"], vocab_file, "skipping a byte order mark; save the file without it")
     data = data[len(codecs.BOM_UTF8) :]

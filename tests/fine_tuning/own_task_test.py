@@ -208,6 +208,24 @@ def test_a_missing_plugin_is_one_message(tmp_path):
   assert "none.py is no Python file of a task" in found
 
 
+@pytest.mark.parametrize(
+  ("content", "said"),
+  [
+    ("x = 1\ndef x(:\n", "broken.py, line 2: SyntaxError: "),
+    (
+      "import os\n\nos.no_such\n",
+      "broken.py, line 3: AttributeError: module 'os' has no attribute",
+    ),
+    ("import no_such_module", "broken.py, line 1: ModuleNotFoundError: No module named"),
+  ],
+)
+def test_a_plugin_that_fails_is_one_line_with_its_place(tmp_path, content, said):
+  (tmp_path / "broken.py").write_text(content)
+  found = Script(predict).error_of(plugin=tmp_path / "broken.py", init_checkpoint="x")
+  assert said in found
+  assert "Traceback" not in found
+
+
 def test_a_task_of_a_notebook_is_registered():
   """There `__main__` has no file, so no other process can import it."""
   code = (

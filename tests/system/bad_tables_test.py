@@ -44,7 +44,7 @@ CSV = [
       case("an old Excel workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "Excel", "as CSV"),
       case("compressed", gzip.compress(_ROWS.encode(), mtime=0), "gzip", "gunzip"),
       case("Parquet", b"PAR1\x15\x04", "Parquet", "CSV or JSON"),
-      case("a web page", "<!DOCTYPE html>\n<html></html>\n", "line 1", "has <!DOCTYPE html>"),
+      case("a web page", "<!DOCTYPE html>\n<html></html>\n", "is a web page", "Download the file"),
       case("lines that end in CR", _ROWS.replace("\n", "\r"), "carriage return", "LF or CRLF"),
       case(
         "another case", "Text,Label\na,b\n", "Did you mean 'Text' and 'Label'?", "--text_a_column"
