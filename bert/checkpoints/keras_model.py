@@ -184,10 +184,9 @@ def _facts(layers: list[Layer], heads: Mapping[str, str]) -> dict[str, Any]:
     return {}
   if heads[name] == "AnswerBeamHead":
     arguments = next(each.config for each in layers if each.kind == "AnswerBeamHead")
-    answers = AnswerHead.of_run({"answer_head": "electra", **arguments}, {})
-    return {**_kind_of(heads[name]).facts, **answers.facts()}
+    return {**kinds.of_class(heads[name]).facts, **AnswerHead.of_parts(arguments).facts()}
   if heads[name] != "TextClassificationHead":
-    return {**_kind_of(heads[name]).facts}
+    return {**kinds.of_class(heads[name]).facts}
   own = [each.config for each in layers if each.name == name or each.kind in _HEADS_OF_MODELS]
   if own[0].get("num_labels") == 1:  # of a model that creates its head itself
     return {"problem_type": "regression"}
@@ -196,12 +195,7 @@ def _facts(layers: list[Layer], heads: Mapping[str, str]) -> dict[str, Any]:
 
 def _deciding_head(heads: Mapping[str, str]) -> str | None:
   """Finds the layer whose head is that of a task; None where no head is."""
-  return next((name for name, head in heads.items() if _kind_of(head)), None)
-
-
-def _kind_of(head: str) -> kinds.Kind | None:
-  """Finds the kind of task that a head is of; questions have two."""
-  return kinds.of_class("QuestionAnsweringHead" if head == "AnswerBeamHead" else head)
+  return next((name for name, head in heads.items() if kinds.of_class(head)), None)
 
 
 def original_config(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class AnswerBeamHead(EncoderHead):
     layers = {name.split("/")[2] for name in names if name.startswith("task_specific/")}
     if "dense_1" not in layers:
       raise ValueError(
-        "the model has no head of ELECTRA's own for questions, which run_squad.py makes with "
+        "the model has no head of ELECTRA's own for questions, which fine-tuning makes with "
         "--answer_head=electra. BertForQuestionAnswering has the other kind."
       )
     return cls(

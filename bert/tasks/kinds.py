@@ -46,7 +46,7 @@ class Kind(NamedTuple):
   inputs: tuple[str, ...] = ("text_a", "text_b")
   transformers: str = ""  # the end of the name of its class in transformers; "" where it has none
   mark: str = ""  # a variable that a checkpoint with such a head has
-  keras: str = ""  # its head in `bert.keras3`
+  keras: tuple[str, ...] = ()  # its heads in `bert.keras3`
   data: str = ""  # `module:Class`, a `checks.task_data.TaskData`: reads its data for `doctor.py`
   file: str = ""  # the Python file of a task of one's own, `__main__` in a notebook; "" of ours
   max_seq_length: int = 128  # of a model that does not say with what length it was trained
@@ -91,7 +91,7 @@ _KINDS = {
       model="bert.exporting.sentence_model:SentenceModel",
       transformers="ForSequenceClassification",
       mark="output_bias",
-      keras="TextClassificationHead",
+      keras=("TextClassificationHead",),
       data="bert.checks.sentence_data:SentenceData",
     ),
     Kind(
@@ -102,7 +102,7 @@ _KINDS = {
       inputs=("question", "context"),
       transformers="ForQuestionAnswering",
       mark="cls/squad/output_bias",
-      keras="QuestionAnsweringHead",
+      keras=("QuestionAnsweringHead", "AnswerBeamHead"),
       data="bert.checks.squad_data:SquadData",
       max_seq_length=384,
     ),
@@ -114,7 +114,7 @@ _KINDS = {
       inputs=("text",),
       transformers="ForTokenClassification",
       mark="output_bias",
-      keras="TokenClassificationHead",
+      keras=("TokenClassificationHead",),
       data="bert.checks.tagging_data:TaggingData",
     ),
     Kind(
@@ -125,7 +125,7 @@ _KINDS = {
       inputs=("context", "choices"),
       transformers="ForMultipleChoice",
       mark="output_weights",
-      keras="MultipleChoiceHead",
+      keras=("MultipleChoiceHead",),
     ),
     Kind(
       "similarity",
@@ -170,8 +170,8 @@ def in_transformers() -> list[Kind]:
 
 def of_class(name: str) -> Kind | None:
   """Returns the row with a head of `bert.keras3`, or an end of names of transformers' classes."""
-  known = (kind for kind in _KINDS.values() if name and name in (kind.transformers, kind.keras))
-  return next(known, None)
+  known = (kind for kind in _KINDS.values() if name in (kind.transformers, *kind.keras))
+  return next(known, None) if name else None
 
 
 def of_script(script: str) -> Kind:

@@ -71,7 +71,7 @@ CONFIGS = Family(
     case("empty", b"", "not valid JSON"),
     case("cut short", CONFIG[:40], "not valid JSON"),
     case("two objects", CONFIG + CONFIG, "not valid JSON", "Extra data"),
-    case("UTF-16", UTF16, "not valid JSON"),
+    case("UTF-16", UTF16, "is UTF-16", "Save it as UTF-8"),
     case("latin-1", b'{"a": "' + LATIN1 + b'"}', "not valid JSON", "0xe9"),
     case("nested too deeply", DEEP, "not valid JSON", "recursion"),
     case("5000 digits", CONFIG.replace("12", DIGITS), "not valid JSON", "digits"),

@@ -33,6 +33,7 @@ ALLOWED = {
   ("bert/checkpoints/transformers_heads.py", "squad"): "a scope of ELECTRA's, task_specific/squad",
   ("bert/checkpoints/keras_model.py", "squad"): "a layer in .keras files, called as that scope",
   ("bert/keras3/heads.py", "squad"): "the same layer",
+  ("bert/keras3/answer_beam.py", "squad"): "the same layer",
   ("bert/keras3/models.py", "squad"): "the same layer, an attribute of its model",
   ("bert/predicting/load_model.py", "similarity"): "an output of exports, which says: needs pairs",
   # Published tables.
