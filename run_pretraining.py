@@ -194,14 +194,9 @@ def input_fn_builder(
 
 def _draw_masks(masking):
   def transform(features, numbers, seed):
-    from bert.pretraining import dynamic_masking, electra_masks
+    from bert.pretraining import dynamic_masking
 
-    rules = electra_masks if masking.may_repeat else dynamic_masking
-    if masking.as_fairseq:
-      from bert.pretraining import fairseq_masks as rules
-    if masking.token_weights is not None:
-      from bert.pretraining import rare_tokens as rules
-    return rules.draw_masks(features, numbers, seed, masking)
+    return dynamic_masking.draw(features, numbers, seed, masking)
 
   return transform
 

@@ -30,7 +30,7 @@ ALLOWED = {
   "bert/scripts/answer_flags.py": "the flags of these heads",
   "bert/training/pretraining_objectives.py": "ELECTRA's objective",
   "bert/scripts/objective_flags.py": "the flags of ELECTRA's generator and of ALBERT's groups",
-  "run_pretraining.py": "ELECTRA's masks",
+  "bert/scripts/pretraining_data.py": "ELECTRA's masks",
   "bert/pretraining/electra_masks.py": "ELECTRA's masks",
   "bert/pretraining/electra_examples.py": "the sequences of ELECTRA's own script",
   "bert/pretraining/blocks.py": "calls electra_examples",

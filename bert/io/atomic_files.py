@@ -247,10 +247,10 @@ _held: dict[tuple[int, str], int] = {}  # (process, lock file) -> how many block
 def hold_folder(folder: str | os.PathLike, lock_name: str = LOCK_NAME) -> Iterator[None]:
   """Locks a folder within the block against other processes; blocks of one may be nested.
 
-  The operating system releases the lock when the process ends, even if it is killed, so a
-  killed run never blocks its own restart. It works on network file systems, and forked children do
-  not inherit it. Meanwhile a file `.lock` in the folder names the
-  process and its machine; without the lock this file has no meaning.
+  The operating system releases the lock when the process ends, even if it is killed, so a killed
+  run never blocks its own restart. It works on network file systems, and forked children do not
+  inherit it. Meanwhile a file `.lock` in the folder names the process and its machine; without the
+  lock this file has no meaning.
 
   Args:
     folder: must exist.

@@ -19,7 +19,7 @@ Letters in shapes: B = batch size, S = sequence length, P = predictions per sequ
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -47,23 +47,29 @@ class Masking:
   # to be chosen is skipped. Each chosen piece is replaced independently.
   whole_words: bool = False
   always_mask: bool = False  # replace every chosen token by [MASK], not only 80% of them
-  may_repeat: bool = False  # draw positions with replacement, by the rules of `electra_masks.py`
   never_drawn: tuple[int, ...] = ()  # ascending ids that are no random words
-  as_fairseq: bool = False  # by the rules of `fairseq_masks.py`
-  # bool `[vocab_size]`, for whole words by these rules: whether a token begins one.
+  # Other rules: `draw_masks` of `electra_masks`, `fairseq_masks` or `rare_tokens`.
+  rules: Callable | None = None
+  # bool `[vocab_size]`, for fairseq's whole words: whether a token begins one.
   word_beginnings: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
-  # float64 `[vocab_size]`: mask by those of `rare_tokens.py`.
+  # float64 `[vocab_size]`, for `rare_tokens`: how likely each is to be chosen.
   token_weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
   @classmethod
   def from_vocabulary(
-    cls, vocab: Mapping[str, int], *, draws_special: bool = True, **options
+    cls,
+    vocab: Mapping[str, int],
+    *,
+    draws_special: bool = True,
+    draws_mask: bool = False,
+    **options,
   ) -> "Masking":
     """Looks up the special tokens, which are those of the vocabulary's kind.
 
     Args:
       vocab: token -> id.
       draws_special: whether random words may be special tokens, as in BERT.
+      draws_mask: of these whether [MASK] may nevertheless be one.
       **options: the other attributes.
 
     Raises:
@@ -83,17 +89,23 @@ class Masking:
     if missing := [token for token in needed if token not in vocab]:
       raise ValueError(f"The vocabulary lacks {', '.join(missing)}, which masking requires.")
     special = set(vocabulary_kind.special_ids(vocab))
-    if options.get("as_fairseq"):
-      options["never_drawn"] = tuple(sorted(special - {vocab[mask_token]}))
-    elif not draws_special:
-      options["never_drawn"] = tuple(sorted(special))
+    if not draws_special:
+      kept = {vocab[mask_token]} if draws_mask else set()
+      options["never_drawn"] = tuple(sorted(special - kept))
     special_ids = (vocab[cls_token], vocab[sep_token])
     return cls(max(vocab.values()) + 1, vocab[mask_token], special_ids, **options)
 
   @property
   def reads_word_starts(self) -> bool:
     """Whether the records must say where words begin."""
-    return self.whole_words and not self.as_fairseq
+    return self.whole_words and self.rules is None
+
+
+def draw(
+  features: Mapping[str, tf.Tensor], numbers: tf.Tensor, seed, masking: Masking
+) -> dict[str, tf.Tensor]:
+  """Masks a batch by the masking's own rules; see `draw_masks`."""
+  return (masking.rules or draw_masks)(features, numbers, seed, masking)
 
 
 def draw_masks(

@@ -1,6 +1,6 @@
 """RoBERTa's masks as fairseq draws them: every token counts, 15% are rounded up or down by chance.
 
-  masking = Masking.from_vocabulary(vocab, as_fairseq=True, max_predictions_per_seq=77)
+  masking = Masking.from_vocabulary(vocab, rules=draw_masks, max_predictions_per_seq=77)
   features = draw_masks(features, numbers=[0, 1, 2], seed=12345, masking=masking)
 
 The rules are those of `fairseq/data/mask_tokens_dataset.py`: `int(0.15 * n + u)` of a sequence's n

@@ -1,7 +1,8 @@
 """DistilBERT's masks, drawn while records are read: rare tokens are masked more often.
 
   counts = count_tokens(files, vocab_size=30522)
-  masking = dataclasses.replace(masking, token_weights=token_weights(counts, special_ids))
+  weights = token_weights(counts, special_ids)
+  masking = dataclasses.replace(masking, rules=draw_masks, token_weights=weights)
   features = draw_masks(features, numbers=[0, 1, 2], seed=12345, masking=masking)
 
 A share of all tokens of a batch is drawn without replacement, each with a probability proportional

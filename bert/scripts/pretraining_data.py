@@ -6,6 +6,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
@@ -110,25 +111,28 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
     UsageError: `--vocab_file` is missing.
     ValueError: it lacks a special token.
   """
-  from bert.pretraining import dynamic_masking, fairseq_masks
+  from bert.pretraining import dynamic_masking, electra_masks, fairseq_masks
 
   if vocab is None:
     raise command_line.UsageError(
       f"{_drawn_by(settings, bert_config) or '--dynamic_masking'} needs --vocab_file: masks are "
       "drawn with the vocabulary of the records."
     )
-  as_fairseq, whole_words = settings.mask_rules == "fairseq", settings.do_whole_word_mask
+  rules = electra_masks.draw_masks if bert_config.family.has_generator else None
+  options: dict[str, Any] = {"draws_special": not bert_config.family.positions_from_ids}
+  if settings.mask_rules == "fairseq":
+    rules, options = fairseq_masks.draw_masks, {"draws_special": False, "draws_mask": True}
+    if settings.do_whole_word_mask:
+      options["word_beginnings"] = fairseq_masks.word_beginnings(vocab)
   try:
     return dynamic_masking.Masking.from_vocabulary(
       vocab,
       max_predictions_per_seq=settings.max_predictions_per_seq,
       masked_lm_prob=settings.masked_lm_prob,
-      whole_words=whole_words,
+      whole_words=settings.do_whole_word_mask,
       always_mask=settings.always_mask,
-      as_fairseq=as_fairseq,
-      word_beginnings=fairseq_masks.word_beginnings(vocab) if as_fairseq and whole_words else None,
-      may_repeat=bert_config.family.has_generator,
-      draws_special=not bert_config.family.positions_from_ids,
+      rules=rules,
+      **options,
     )
   except ValueError as error:
     raise ValueError(f"--vocab_file={settings.vocab_file}: {error}") from None
@@ -246,7 +250,7 @@ class Records:
     Tokens are counted in the records to train on, or in those to evaluate where the run does not
     train.
     """
-    if self._masking is None or self._masking.whole_words or self._masking.as_fairseq:
+    if self._masking is None or self._masking.whole_words or self._masking.rules:
       return
     from bert.pretraining import rare_tokens
 
@@ -254,7 +258,9 @@ class Records:
     logging.info("Counting the tokens of %s.", counted(len(files), "file"))
     counts = rare_tokens.count_tokens(files, self._masking.vocab_size)
     weights = rare_tokens.token_weights(counts, self._special_ids, smoothing)
-    self._masking = dataclasses.replace(self._masking, token_weights=weights)
+    self._masking = dataclasses.replace(
+      self._masking, rules=rare_tokens.draw_masks, token_weights=weights
+    )
 
   def to_train(self):
     """Files, format and masking of training."""

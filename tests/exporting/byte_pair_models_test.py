@@ -3,7 +3,14 @@
 import pytest
 import tensorflow as tf
 
-from bert.exporting import choice_model, sentence_model, tag_model, vector_model
+from bert.exporting import (
+  choice_model,
+  hub_preprocess,
+  saved_models,
+  sentence_model,
+  tag_model,
+  vector_model,
+)
 from bert.modeling import BertConfig
 from bert.tasks import classification, conll_files, tagging, windows
 from bert.text.byte_pairs import BytePairTokenizer
@@ -108,3 +115,19 @@ def test_words_of_tags(vocab_file, read):
   examples = [conll_files.TaggedSentence("x", text.split()) for text in texts]
   features = tagging.convert_examples_to_features(examples, labels, "bio", LENGTH, tokenizer)
   assert read.pop() == expected(list(features))
+
+
+def test_saving_traces_nothing_again(vocab_file, tmp_path):
+  """These graphs take seconds to trace; traced twice, an export took twice as long."""
+  preprocessor = hub_preprocess.Preprocessor(vocab_file)
+  traced, function = [], preprocessor.tokenize._function
+
+  def counted(text):
+    traced.append(text)
+    return function(text)
+
+  preprocessor.tokenize._function = counted
+  signatures = preprocessor.trace()
+  assert len(traced) == 1
+  saved_models.save(preprocessor, str(tmp_path / "saved"), signatures, {})
+  assert len(traced) == 1

@@ -21,7 +21,7 @@ hub = pytest.importorskip("tensorflow_hub")
 text = pytest.importorskip("tensorflow_text")
 
 from bert import tokenization  # noqa: E402
-from bert.exporting import hub_preprocess, saved_models  # noqa: E402
+from bert.exporting import hub_preprocess  # noqa: E402
 from tests.kit.paths import ROOT  # noqa: E402
 
 KEYS = ["input_word_ids", "input_mask", "input_type_ids"]
@@ -584,19 +584,3 @@ def test_import_costs_nothing():
   )
   done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
   assert done.stdout == "False\n", done.stderr[-2000:]
-
-
-def test_saving_traces_nothing_again(tmp_path):
-  """A byte-level BPE's graphs take seconds to trace; saved twice, an export took twice as long."""
-  preprocessor = build(tmp_path, PIECES)
-  traced, function = [], preprocessor.tokenize._function
-
-  def counted(text):
-    traced.append(text)
-    return function(text)
-
-  preprocessor.tokenize._function = counted
-  signatures = preprocessor.trace()
-  assert len(traced) == 1
-  saved_models.save(preprocessor, str(tmp_path / "saved"), signatures, {})
-  assert len(traced) == 1

@@ -18,7 +18,9 @@ SIZE, ROWS, LENGTH = len(VOCAB), 3000, 24
 def masking_of(whole_words=False, **options) -> Masking:
   return Masking.from_vocabulary(
     VOCAB,
-    as_fairseq=True,
+    rules=fairseq_masks.draw_masks,
+    draws_special=False,
+    draws_mask=True,
     whole_words=whole_words,
     word_beginnings=fairseq_masks.word_beginnings(VOCAB) if whole_words else None,
     max_predictions_per_seq=fairseq_masks.room_needed(0.15, LENGTH, whole_words),

@@ -18,7 +18,9 @@ SPECIAL_IDS = range(5)
 
 def masking_of(weights, **options) -> Masking:
   masking = Masking.from_vocabulary(VOCAB, max_predictions_per_seq=20, **options)
-  return dataclasses.replace(masking, token_weights=np.array(weights, np.float64))
+  return dataclasses.replace(
+    masking, rules=rare_tokens.draw_masks, token_weights=np.array(weights, np.float64)
+  )
 
 
 def features_of(rows) -> dict[str, tf.Tensor]:
