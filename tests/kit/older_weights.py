@@ -10,6 +10,7 @@ import io
 import itertools
 import pathlib
 import re
+import shutil
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
+
+from bert.checkpoints import safetensors_file
 
 FORMS = ("zip", "pickles")
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -143,7 +146,8 @@ def zip_of(pickle: bytes, storages: Mapping[str, np.ndarray], method=zipfile.ZIP
   file = io.BytesIO()
   with zipfile.ZipFile(file, "w", method) as archive:
     for name, content in contents.items():
-      archive.writestr(f"archive/{name}", content)
+      info = zipfile.ZipInfo(f"archive/{name}")  # without the time
+      archive.writestr(info, content, method)
   return file.getvalue()
 
 
@@ -200,3 +204,21 @@ def parts_of(tensors: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
   names = list(tensors)
   parts = [list(itertools.islice(names, start, None, count)) for start in range(count)]
   return [{name: tensors[name] for name in part} for part in parts]
+
+
+# ---------------------------------------------------------------------------------------------
+# Folders.
+
+FILES_OF_FORMS = {"zip": "pytorch_model.bin", "pickles": "pytorch_model.bin", "h5": "tf_model.h5"}
+
+
+def copy_folder(source: pathlib.Path, target: pathlib.Path, form: str) -> pathlib.Path:
+  """Copies a folder of transformers with its `model.safetensors` in one of `FILES_OF_FORMS`."""
+  shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.safetensors"))
+  weights = safetensors_file.open_weights(source / "model.safetensors")
+  tensors = {name: weights.read(name) for name in weights.tensors}
+  if form == "h5":
+    write_h5(target / FILES_OF_FORMS[form], tensors, "tf_model")
+  else:
+    write_torch(target / FILES_OF_FORMS[form], tensors, form)
+  return target
