@@ -206,7 +206,9 @@ def _read_places(path: str) -> dict[str, _Place]:
       with h5py.File(file, "r") as h5:
         return {name: _place_of(name, dataset, size) for name, dataset in _datasets(h5)}
   except OSError as error:
-    raise H5FileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if error.errno is None:  # of HDF5, about what is in the file
+      raise H5FileError(f"{path} is not a whole file of weights: {error}.") from None
+    raise H5FileError(f"{path} cannot be read: {error.strerror}.") from None
   except (ValueError, KeyError, RuntimeError, TypeError, OverflowError) as error:
     reason = error.args[0] if error.args else type(error).__name__  # a KeyError's has quotes
     raise H5FileError(f"{path} is not a whole file of weights: {reason}") from None

@@ -37,6 +37,7 @@ _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
 _COUNT = struct.Struct("<q")
 _BIG_ENDIAN = "it was written by a big-endian machine. Save it again on another one."
+_ZIP_ERRORS = (zipfile.BadZipFile, EOFError, struct.error, NotImplementedError, OverflowError)
 _MAX_MEMBERS = 100_000
 # All tensors together, in bytes, by those of the file: tied weights lie there once.
 _MAX_SHARING = 8
@@ -185,8 +186,8 @@ def _members(file) -> dict[str, zipfile.ZipInfo]:
   try:
     with zipfile.ZipFile(file) as archive:
       entries = archive.infolist()
-  # The last two are zipfile's own words for a newer version and for sizes that make no sense.
-  except (zipfile.BadZipFile, EOFError, struct.error, NotImplementedError, OverflowError) as error:
+  # Of zipfile, for a newer version, and for places before the file or beyond all numbers.
+  except (*_ZIP_ERRORS, OSError) as error:
     raise ValueError(f"the list of its archive is damaged ({error!s:.80}).") from None
   members = {entry.filename: entry for entry in entries}
   if len(entries) > _MAX_MEMBERS or len(members) < len(entries):
@@ -201,8 +202,8 @@ def _members(file) -> dict[str, zipfile.ZipInfo]:
 
 
 def _place_of(file, name: str, info: zipfile.ZipInfo) -> _Place:
-  file.seek(info.header_offset)
-  if file.read(len(_ZIP)) != _ZIP:
+  file.seek(max(info.header_offset, 0))
+  if info.header_offset < 0 or file.read(len(_ZIP)) != _ZIP:
     raise ValueError(f"{name!r:.80} is not where the list of its archive says.")
   try:
     return _Place(tensor_files.start_of_member(file, info), info.file_size)

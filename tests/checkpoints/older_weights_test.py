@@ -9,11 +9,14 @@ own, and the TensorFlow classes of version 4, in a folder; see tests/kit/peer_ru
 
 import shutil
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
-from bert.checkpoints import transformers_folder
+from bert.checkpoints import finding, loading, transformers_folder
+from bert.checkpoints.bundle_files import CheckpointError
 from tests.checkpoints.transformers_families_test import ALL, convert_to_transformers, save_model
-from tests.kit.older_weights import FILES_OF_FORMS, copy_folder
+from tests.kit.older_weights import FILES_OF_FORMS, copy_folder, write_h5, write_torch
 from tests.kit.peer_runs import run_peer, run_tensorflow_classes, save_inputs
 
 
@@ -35,6 +38,23 @@ def test_a_family(tmp_path, family, form):
   save_model(tmp_path / "model", family, "masked_words")
   convert_to_transformers(tmp_path / "model", tmp_path / "there", "masked_words")
   assert assert_same(tmp_path / "there", copy_folder(tmp_path / "there", tmp_path / "o", form)) > 20
+
+
+@pytest.mark.parametrize("name", ["tf_model.h5", "pytorch_model.bin"])
+def test_other_sizes_and_missing_weights(tmp_path, name):
+  """As of any checkpoint: sizes are an error, and what is missing is named."""
+  tensors = {"bert.pooler.dense.weight": np.zeros([8, 8], np.float32)}
+  if name.endswith("h5"):
+    write_h5(tmp_path / name, tensors, "tf_bert_model")
+  else:
+    write_torch(tmp_path / name, tensors)
+  variables = {"bert/pooler/dense/kernel": tf.Variable(tf.ones([8, 8]))}
+  variables["bert/pooler/dense/bias"] = tf.Variable(tf.ones([8]))
+  report = loading.init_from_checkpoint(finding.find_checkpoint(tmp_path), variables)
+  assert (report.loaded, report.missing) == tuple([name] for name in variables)
+  variables = {"bert/pooler/dense/kernel": tf.Variable(tf.zeros([9, 9]))}
+  with pytest.raises(CheckpointError, match="is of a model with other sizes"):
+    loading.init_from_checkpoint(finding.find_checkpoint(tmp_path), variables)
 
 
 @pytest.mark.slow

@@ -322,6 +322,9 @@ ZIPS = [
   case("two sizes", _entry(24, b"\xfe\xff\xff\xff"), "is compressed"),
   case("a place of its own", _entry(42, b"\5\0\0\0"), "is not where the list of its archive says"),
   case("a place behind the end", _entry(42, b"\xff\xff\xff\x7f"), "not where the list of its"),
+  case(
+    "a place before the beginning", lambda good: good[:10] + good[30:], "the list of its archive"
+  ),
   case("members in each other", _overlapping, "overlap"),
   case("of a big-endian machine", lambda good: good.replace(b"little", b"bigger"), "big-endian"),
   case("another archive", _zip(lambda a: None).replace(b"data.pkl", b"data.xml"), "0 files"),
@@ -437,8 +440,13 @@ H5 = [
   case("text", b"no weights\n", "not as HDF5 does"),
   case("a pointer of git-lfs", LFS, "a pointer of git-lfs", "git lfs pull"),
   case("a web page", PAGE, "a web page"),
-  case("cut in half", lambda good: good[: len(good) // 2], "cannot be read"),
-  case("the beginning alone", lambda good: good[:8], "cannot be read"),
+  case(
+    "cut in half",
+    lambda good: good[: len(good) // 2],
+    "is not a whole file of weights",
+    "truncated",
+  ),
+  case("the beginning alone", lambda good: good[:8], "is not a whole file of weights"),
   case("a soft link", _h5(_linked(h5py.SoftLink("/x"))), "is a link to elsewhere"),
   case("a link to a file", _h5(_linked(_LINK)), "link to elsewhere"),
   case("values in a file", _h5(_array(**_ELSEWHERE)), "in one piece"),
