@@ -29,7 +29,8 @@ A model of run_similarity.py becomes a folder of sentence-transformers as well.
 
   python convert_checkpoint.py to_transformers --init_checkpoint=/tmp/mrpc_output --output_dir=mrpc
 
-from_transformers: writes the model of such a folder as a checkpoint, with identical values.
+from_transformers: writes the model of such a folder as a checkpoint, with identical values. The
+folder's weights may also be in tf_model.h5 or pytorch_model.bin.
 
   python convert_checkpoint.py from_transformers --init_checkpoint=mrpc --output_dir=small
 
@@ -229,7 +230,8 @@ def _prepare(folder: str) -> None:
     raise CheckpointError(f"--output_dir={folder} is remote. Write to a local folder and copy it.")
   os.makedirs(folder, exist_ok=True)
   endings = (".index", ".safetensors", "saved_model.pb", "saved_model.pbtxt")
-  if any(name.endswith(endings) for name in os.listdir(folder)):
+  names = os.listdir(folder)
+  if any(name.endswith(endings) for name in names) or formats.is_folder_of_others(names):
     raise CheckpointError(f"--output_dir={folder} holds a model already. Give a new folder.")
   atomic_files.check_writable(folder)
 

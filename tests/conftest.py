@@ -27,7 +27,11 @@ hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
 # They need packages of their own.
-collect_ignore = ["system/atheris_fuzz.py", "kit/transformers_peer.py"]
+collect_ignore = [
+  "system/atheris_fuzz.py",
+  "kit/transformers_peer.py",
+  "kit/tensorflow_classes_peer.py",
+]
 if os.environ.get("BERT_TF1_TESTS") != "1":
   # A process of their own, see tests/tf1_test.py.
   collect_ignore += ["tf1", "kit/tf1_graphs.py"]

@@ -98,7 +98,8 @@ def find(path: str | os.PathLike) -> Checkpoint:
     path: a prefix; one of its files; a directory that this project or the original trained in; the
       folder of a released model, with its `bert_model.ckpt`; an exported encoder's folder, or the
       one around it; an encoder of the Model Garden, as a SavedModel or a checkpoint; a folder that
-      transformers saved, with its `model.safetensors`; a `.keras` file; or the name of a released
+      transformers saved, with its `model.safetensors`, `tf_model.h5` or `pytorch_model.bin`, the
+      first of these that is there; one of these files; a `.keras` file; or the name of a released
       model, see `model_source.identify`.
 
   Raises:

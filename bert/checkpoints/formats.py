@@ -21,12 +21,18 @@ from bert.io import filesystem
 
 SAFETENSORS_SUFFIX = ".safetensors"
 SHARDS_SUFFIX = ".safetensors.index.json"  # of the index of several safetensors files
+# Transformers' other files of weights, each with the index of several such files.
+H5_NAMES = ("tf_model.h5", "tf_model.h5.index.json")
+TORCH_NAMES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+H5_SUFFIXES = (".h5", ".h5.index.json")
+TORCH_SUFFIXES = (".bin", ".pt", ".pth", ".bin.index.json")
 CONFIG = "config.json"  # of transformers
 
 _WEIGHTS = {
   KERAS_SUFFIX: "bert.checkpoints.keras_file",
   SAFETENSORS_SUFFIX: "bert.checkpoints.transformers_folder",
   SHARDS_SUFFIX: "bert.checkpoints.transformers_folder",
+  **dict.fromkeys((*H5_SUFFIXES, *TORCH_SUFFIXES), "bert.checkpoints.transformers_folder"),
 }
 _MARKS = {
   OBJECT_GRAPH: "bert.checkpoints.object_based",  # a tensor in a bundle
@@ -93,15 +99,22 @@ def _row(path: str | os.PathLike) -> str | None:
 def is_folder_of_others(names: Collection[str]) -> bool:
   """Tells whether files of these names are a folder that transformers saved."""
   endings = (SAFETENSORS_SUFFIX, SHARDS_SUFFIX)
-  return any(name.endswith(endings) or name.startswith("pytorch_model") for name in names)
+  return any(name.endswith(endings) or name in (*H5_NAMES, *TORCH_NAMES) for name in names)
+
+
+def is_older_weights(name: str) -> bool:
+  """Tells whether a file is one of those, by its name, in which transformers saved weights before
+  safetensors.
+
+  Example:
+    >>> is_older_weights("tf_model-00001-of-00002.h5"), is_older_weights("training_args.bin")
+    (True, False)
+  """
+  return name.startswith(("tf_model", "pytorch_model")) and is_file_of_others(name)
 
 
 def find_weights(folder: str) -> str | None:
-  """Returns the file with the weights in a folder that transformers saved; None without one.
-
-  Raises:
-    CheckpointError: they are in a file that is not read.
-  """
+  """Returns the file with the weights in a folder that transformers saved; None without one."""
   is_theirs = is_folder_of_others(filesystem.list_folder(folder))
   return with_mark(SAFETENSORS_SUFFIX).find_weights(folder) if is_theirs else None
 

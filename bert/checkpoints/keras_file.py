@@ -17,7 +17,6 @@ import io
 import json
 import os
 import re
-import struct
 import zipfile
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import keras_model, transformers_folder
+from bert.checkpoints import keras_model, tensor_files, transformers_folder
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.io import filesystem
 from bert.model.families import Family, LayerNames
@@ -34,7 +33,6 @@ from bert.model.families import Family, LayerNames
 _CONFIG = "config.json"
 _WEIGHTS = "model.weights.h5"
 _MAX_CONFIG_BYTES = 100_000_000
-_LOCAL_HEADER = struct.Struct("<26xHH")  # of an archive's member: sizes of its name and of "extra"
 
 # Part of the encoder: the scope of its variables in the original.
 _PARTS = {
@@ -276,9 +274,7 @@ def _head_group(groups, encoder: str, layer_name: str):
 
 def _described(dataset) -> tuple[tuple[int, ...], np.dtype]:
   if dataset.attrs.get("dtype") == "bfloat16":
-    import ml_dtypes
-
-    return dataset.shape, np.dtype(ml_dtypes.bfloat16)
+    return dataset.shape, tensor_files.bfloat16()
   return dataset.shape, dataset.dtype
 
 
@@ -313,10 +309,7 @@ def _member(archive, file, info: zipfile.ZipInfo) -> io.IOBase:
   """A member as a file that can be read at any place."""
   if info.compress_type != zipfile.ZIP_STORED:  # not by Keras
     return io.BytesIO(archive.read(info))
-  file.seek(info.header_offset)
-  name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-  start = info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
-  return _Section(file, start, info.file_size)
+  return _Section(file, tensor_files.start_of_member(file, info), info.file_size)
 
 
 class _Section(io.RawIOBase):

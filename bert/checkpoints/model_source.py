@@ -19,7 +19,6 @@ from typing import NamedTuple
 from bert.checkpoints import formats
 from bert.checkpoints.bundle_files import (
   FILE_SUFFIX,
-  KERAS_SUFFIX,
   STEP_NAME,
   CheckpointError,
   is_saved_model,
@@ -63,9 +62,10 @@ def identify(model: str | os.PathLike) -> ModelSource:
   """Returns what a path or a name stands for; nothing is downloaded.
 
   Args:
-    model: the prefix of a checkpoint or one of its files; a safetensors file; a `.keras` file; a
-      folder with one of these, with a run or with a SavedModel; the name of a released model, its
-      name in transformers, or its address on TensorFlow Hub or Kaggle. Paths may be remote.
+    model: the prefix of a checkpoint or one of its files; a file of transformers' weights
+      (safetensors, `tf_model.h5`, `pytorch_model.bin`); a `.keras` file; a folder with one of
+      these, with a run or with a SavedModel; the name of a released model, its name in
+      transformers, or its address on TensorFlow Hub or Kaggle. Paths may be remote.
 
   Raises:
     CheckpointError: there is no such file or folder, and no model of this name; or it is a file of
@@ -142,10 +142,10 @@ def is_address(path: str) -> bool:
 def nearby(folder: str) -> str:
   """What was perhaps meant in a folder without the checkpoint, as sentences; empty without any."""
   names = filesystem.list_folder(folder)[:_MANY_FILES]
-  weights = [name for name in names if name.endswith((formats.SAFETENSORS_SUFFIX, KERAS_SUFFIX))]
+  weights = [name for name in names if formats.is_file_of_others(name)]
   if weights:
     return f" Name a file in it: {abbreviate(weights, 5)}."
-  if others := [name for name in names if name.endswith((".h5", ".msgpack"))]:
+  if others := [name for name in names if name.endswith(".msgpack")]:
     return f" It has {abbreviate(others, 5)}, a file of another format. {SAVE_AGAIN}"
   subfolders = [os.path.join(folder, name) for name in names]
   prefixes = [

@@ -73,13 +73,8 @@ def _about_file(path: str) -> str:
     return f"{path} is an archive: unpack it, {_GIVE_FOLDER}"
   if path.endswith(_EXPORTS):
     return f"{path} is an exported graph. Give the checkpoint that it was made from."
-  if path.endswith((".h5", ".msgpack")):
-    return f"{path} is a file of another format of Keras, JAX or transformers. {SAVE_AGAIN}"
-  if path.endswith((".bin", ".pt", ".pth")):
-    return (
-      f"{path} is not a TensorFlow checkpoint. If PyTorch wrote it: such a file can run any code "
-      "when it is read. Load it with transformers and give the folder that save_pretrained writes."
-    )
+  if path.endswith(".msgpack"):
+    return f"{path} is a file of another format, that of Flax. {SAVE_AGAIN}"
   return f"{path} is not a TensorFlow checkpoint, which has a file {path}.index beside it."
 
 

@@ -26,14 +26,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert.checkpoints import tensor_files
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.formats import SHARDS_SUFFIX
+from bert.checkpoints.tensor_files import MAX_HEADER_BYTES, ShardedFiles
 from bert.io import filesystem, other_formats
 from bert.io.atomic_files import written_whole
 
-_MAX_HEADER_BYTES = 100_000_000  # the format's own limit: 100 kB are plenty for a BERT
-_MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
-_MAX_TENSOR_BYTES = 1 << 62
 _METADATA = "__metadata__"
 _DTYPES = {
   "BOOL": np.dtype(np.bool_),
@@ -74,7 +73,9 @@ def open_weights(path: str | os.PathLike) -> "SafetensorsFile | ShardedFiles":
   Raises:
     SafetensorsError: something is missing or damaged. Values are not read.
   """
-  return (ShardedFiles if os.fspath(path).endswith(SHARDS_SUFFIX) else SafetensorsFile)(path)
+  if os.fspath(path).endswith(SHARDS_SUFFIX):
+    return ShardedFiles(path, SafetensorsFile, SafetensorsError)
+  return SafetensorsFile(path)
 
 
 class SafetensorsFile:
@@ -102,7 +103,7 @@ class SafetensorsFile:
       _check_places(self.tensors, size - self._values_start)
     except OSError as error:
       raise SafetensorsError(f"{self.path} cannot be read: {error.strerror or error}.") from None
-    except SafetensorsError as error:
+    except ValueError as error:
       raise SafetensorsError(f"{self.path} is not a whole safetensors file: {error}") from None
 
   def read(self, name: str) -> np.ndarray:
@@ -125,108 +126,22 @@ class SafetensorsFile:
     return values
 
 
-class ShardedFiles:
-  """Several files, read as one.
-
-  Attributes:
-    path: of the index.
-    tensors: name -> TensorInfo, as in the file that has it.
-  """
-
-  def __init__(self, path: str | os.PathLike):
-    """Reads the index, and the headers of all files.
-
-    Raises:
-      SafetensorsError: a file is missing or damaged, or lacks a tensor that the index puts there.
-    """
-    self.path = os.fspath(path)
-    weight_map = self._read_index()
-    folder = os.path.dirname(self.path)
-    shards = {
-      name: SafetensorsFile(os.path.join(folder, name)) for name in set(weight_map.values())
-    }
-    self._shard_of = {name: shards[shard] for name, shard in weight_map.items()}
-    absent = [name for name, shard in self._shard_of.items() if name not in shard.tensors]
-    if absent:
-      shard = self._shard_of[absent[0]].path
-      raise SafetensorsError(f"{shard} has no tensor {absent[0]!r}, but {self.path} says it has.")
-    self.tensors = {name: shard.tensors[name] for name, shard in self._shard_of.items()}
-
-  def read(self, name: str) -> np.ndarray:
-    """One tensor; see `SafetensorsFile.read`."""
-    if name not in self._shard_of:
-      raise SafetensorsError(f"{self.path} has no tensor {name!r}.")
-    return self._shard_of[name].read(name)
-
-  def _read_index(self) -> dict[str, str]:
-    """Tensor's name -> name of the file that has it."""
-    try:
-      if filesystem.size_bytes(self.path) > _MAX_HEADER_BYTES:
-        raise SafetensorsError(f"more than {_MAX_HEADER_BYTES:,} bytes.")
-      with filesystem.open_to_read(self.path) as reader:
-        weight_map = _parse_object(reader.read()).get("weight_map")
-      if not isinstance(weight_map, dict) or not weight_map:
-        raise SafetensorsError("it has no weight_map.")
-      for name, shard in weight_map.items():
-        # A plain name: an index from elsewhere must not lead out of its folder.
-        if not isinstance(shard, str) or os.path.basename(shard) != shard or shard in ("", ".."):
-          raise SafetensorsError(
-            f"{name!r} would be in {shard!r}, which is not the name of a file."
-          )
-    except OSError as error:
-      raise SafetensorsError(f"{self.path} cannot be read: {error.strerror or error}.") from None
-    except SafetensorsError as error:
-      raise SafetensorsError(f"{self.path} is not an index of safetensors files: {error}") from None
-    return weight_map
-
-
 def _read_header(reader, size: int) -> tuple[dict[str, Any], int]:
   """Returns the JSON at the beginning of a file of `size` bytes, and where the values begin."""
   if size < 8:
     raise SafetensorsError(f"it has {size} bytes, too few for a header.")
   start = reader.read(max(8, other_formats.LONGEST))
-  if other := other_formats.find(start, pages_alone=True):
-    raise SafetensorsError(f"it is {other[0]}. {other[1]}")
+  tensor_files.check_is_no_page(start)
   (length,) = struct.unpack("<Q", start[:8])
   reader.seek(8)
   # Both before reading: a damaged length must not become an allocation of exabytes.
-  if length > _MAX_HEADER_BYTES:
+  if length > MAX_HEADER_BYTES:
     raise SafetensorsError(
-      f"its header would have {length:,} bytes, the maximum is {_MAX_HEADER_BYTES:,}."
+      f"its header would have {length:,} bytes, the maximum is {MAX_HEADER_BYTES:,}."
     )
   if length > size - 8:
     raise SafetensorsError(f"its header should have {length:,} bytes, only {size - 8:,} follow.")
-  return _parse_object(reader.read(length)), 8 + length
-
-
-def _parse_object(data: bytes) -> dict[str, Any]:
-  """Returns a JSON object in which no key occurs twice.
-
-  Example:
-    >>> _parse_object(b'{"a": 1}')
-    {'a': 1}
-    >>> _parse_object(b'{"a": 1, "a": 2}')
-    Traceback (most recent call last):
-    bert.checkpoints.safetensors_file.SafetensorsError: its JSON has 'a' twice.
-  """
-
-  def without_twins(pairs):
-    content = {}
-    for key, value in pairs:
-      if key in content:
-        raise SafetensorsError(f"its JSON has {key!r} twice.")
-      content[key] = value
-    return content
-
-  try:
-    content = json.loads(data.decode("utf-8"), object_pairs_hook=without_twins)
-  except SafetensorsError:
-    raise
-  except (ValueError, RecursionError) as error:
-    raise SafetensorsError(f"its JSON is bad: {error}.") from None
-  if not isinstance(content, dict):
-    raise SafetensorsError(f"its JSON is a {type(content).__name__}, not an object.")
-  return content
+  return tensor_files.json_object(reader.read(length)), 8 + length
 
 
 def _checked_metadata(metadata) -> dict[str, str]:
@@ -240,9 +155,10 @@ def _tensor_info(name: str, entry) -> TensorInfo:
   if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
     raise SafetensorsError(f"{name!r} needs dtype, shape and data_offsets, and nothing else.")
   shape, offsets = entry["shape"], entry["data_offsets"]
-  if not _is_list_of_sizes(shape) or len(shape) > _MAX_DIMENSIONS:
+  if not isinstance(shape, list) or not tensor_files.is_shape(shape):
     raise SafetensorsError(f"the shape of {name!r} is {shape!r:.80}.")
-  if not _is_list_of_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
+  is_range = isinstance(offsets, list) and len(offsets) == 2 and tensor_files.is_shape(offsets)
+  if not is_range or offsets[0] > offsets[1]:
     raise SafetensorsError(f"data_offsets of {name!r} are {offsets!r:.80}.")
   dtype = _dtype_called(entry["dtype"])
   if dtype is None:
@@ -255,20 +171,9 @@ def _tensor_info(name: str, entry) -> TensorInfo:
       f"{name!r}, {entry['dtype']} {shape}, takes {size_bytes:,} bytes, but its data_offsets are "
       f"{offsets}."
     )
-  # NumPy multiplies the other sizes even where one of them is 0.
-  if math.prod(filter(None, shape)) * dtype.itemsize > _MAX_TENSOR_BYTES:
+  if tensor_files.is_larger_than_any_array(shape, dtype):
     raise SafetensorsError(f"{name!r} of shape {shape!r:.80} is larger than any array.")
   return TensorInfo(dtype, tuple(shape), *offsets)
-
-
-def _is_list_of_sizes(value) -> bool:
-  """Tells whether the value is a list of integers of at least 0; true and false are not integers.
-
-  Example:
-    >>> _is_list_of_sizes([2, 0]), _is_list_of_sizes([True]), _is_list_of_sizes([-1])
-    (True, False, False)
-  """
-  return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
 
 
 def _check_places(tensors: Mapping[str, TensorInfo], size: int) -> None:
@@ -289,15 +194,9 @@ def _check_places(tensors: Mapping[str, TensorInfo], size: int) -> None:
 # Types.
 
 
-def _bfloat16() -> np.dtype:
-  import ml_dtypes  # installed with TensorFlow and Keras; most files do not need it
-
-  return np.dtype(ml_dtypes.bfloat16)
-
-
 def _dtype_called(name) -> np.dtype | None:
   if name == "BF16":
-    return _bfloat16()
+    return tensor_files.bfloat16()
   return _DTYPES.get(name) if isinstance(name, str) else None
 
 

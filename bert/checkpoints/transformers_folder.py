@@ -5,8 +5,10 @@
   weights.read("bert/pooler/dense/kernel")
 
 A folder has `config.json`, `model.safetensors` (or several files and their index), `vocab.txt` and
-`tokenizer_config.json`. No TensorFlow and no PyTorch is needed here. `transformers_names.py`
-translates names, `transformers_config.py` configurations; `safetensors_file.py` reads and writes.
+`tokenizer_config.json`; older ones have their weights in `tf_model.h5` or `pytorch_model.bin`. No
+TensorFlow and no PyTorch is needed here. `transformers_names.py` translates names,
+`transformers_config.py` configurations; `safetensors_file.py` reads and writes, `h5_file.py` and
+`torch_file.py` read.
 """
 
 import functools
@@ -19,14 +21,24 @@ import numpy as np
 from absl import logging
 
 from bert.checkpoints import (
+  h5_file,
   safetensors_file,
   tinybert_class,
+  torch_file,
   transformers_config,
   transformers_names,
 )
+from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.families.form import CHOICES, TEXTS, TOKENS
-from bert.checkpoints.formats import SHARDS_SUFFIX
+from bert.checkpoints.formats import (
+  H5_NAMES,
+  H5_SUFFIXES,
+  SHARDS_SUFFIX,
+  TORCH_NAMES,
+  TORCH_SUFFIXES,
+)
 from bert.checkpoints.safetensors_file import SafetensorsError
+from bert.checkpoints.tensor_files import TensorFile
 from bert.checkpoints.transformers_heads import Head, class_of, head_of, tensors_of_head
 from bert.io import atomic_files, byte_pair_files, filesystem, json_files, vocabulary_kind
 from bert.model.families import FAMILIES
@@ -38,7 +50,8 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 
 _TOKENIZER = "tokenizer.json"
 _WEIGHTS_INDEX = "model" + SHARDS_SUFFIX
-_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+# All files that may hold the weights of a folder; the first that is there does.
+_ALL_WEIGHTS = (WEIGHTS, _WEIGHTS_INDEX, *H5_NAMES, *TORCH_NAMES)
 
 # What a tokenizer's configuration says of a vocab.txt, a sentencepiece model, a byte-level BPE.
 _OF_WORD_PIECES = {
@@ -82,20 +95,10 @@ _OF_BYTE_PAIRS = {
 
 
 def find_weights(folder: str | os.PathLike) -> str | None:
-  """The file with the weights in a folder, or the index of several; None without one.
-
-  Raises:
-    SafetensorsError: the weights are pickled, and reading such a file can run any code.
-  """
-  for name in (WEIGHTS, _WEIGHTS_INDEX):
+  """The file with the weights in a folder, or the index of several; None without one."""
+  for name in _ALL_WEIGHTS:
     if filesystem.is_file(os.path.join(folder, name)):
       return os.path.join(folder, name)
-  for name in _PICKLES:
-    if filesystem.is_file(os.path.join(folder, name)):
-      raise SafetensorsError(
-        f"{folder} has {name}, which is not read because such a file can run any code. Load it "
-        f"with transformers and save it again: save_pretrained writes {WEIGHTS}."
-      )
   return None
 
 
@@ -112,16 +115,16 @@ class Weights:
     """Reads headers only.
 
     Raises:
-      SafetensorsError: a file is missing or damaged.
+      CheckpointError: a file is missing or damaged.
     """
     self.path = os.fspath(path)
-    self._file = safetensors_file.open_weights(path)
     self.family = _family_of(_read_json_beside(path, CONFIG))
+    self._file = _open_file(self.path, self.family)
     try:
       head = head_of(read_architecture(path))
       self._places = transformers_names.variables_of(self._file.tensors, self.family, head)
     except ValueError as error:
-      raise SafetensorsError(f"{self.path}: {error}") from None
+      raise CheckpointError(f"{self.path}: {error}") from None
     self._leave_out_untied_words()
     self.contents = {name: self._describe(name) for name in sorted(self._places)}
 
@@ -134,13 +137,13 @@ class Weights:
     """One tensor.
 
     Raises:
-      SafetensorsError: no tensor has this name, or the file has changed.
+      CheckpointError: no tensor has this name, or the file has changed.
     """
     if name not in self._places:
-      raise SafetensorsError(f"{self.path} has nothing for {name}.")
+      raise CheckpointError(f"{self.path} has nothing for {name}.")
     key, is_transposed = self._places[name]
     values = self._file.read(key)
-    return np.ascontiguousarray(values.T) if is_transposed else values
+    return np.ascontiguousarray(values.T if is_transposed else values)
 
   def names_unchanged(self) -> list[str]:
     """Names that the original does not have, which are the same on both sides."""
@@ -165,6 +168,14 @@ class Weights:
     self._places = {n: p for n, p in self._places.items() if not n.startswith(head)}
 
 
+def _open_file(path: str, family: str) -> TensorFile:
+  if path.endswith(H5_SUFFIXES):
+    return h5_file.open_weights(path, family)
+  if path.endswith(TORCH_SUFFIXES):
+    return torch_file.open_weights(path)
+  return safetensors_file.open_weights(path)
+
+
 def _family_of(config: Mapping[str, Any]) -> str:
   """`model_type` of a configuration; that of BERT for models that this project does not have."""
   family = config.get("model_type", "bert")
@@ -184,11 +195,11 @@ def open_weights(path: str | os.PathLike) -> Weights:
   """The weights in a file, or in several through their index, or in a folder.
 
   Raises:
-    SafetensorsError: they are missing, or a file is damaged.
+    CheckpointError: they are missing, or a file is damaged.
   """
   weights = find_weights(path) if filesystem.is_folder(path) else path
   if weights is None:
-    raise SafetensorsError(f"{os.fspath(path)} has no {WEIGHTS}.")
+    raise CheckpointError(f"{os.fspath(path)} has no {WEIGHTS}.")
   return Weights(weights)
 
 
@@ -225,9 +236,16 @@ def read_tokens(weights: str | os.PathLike) -> list[str] | None:
 
 
 def read_architecture(weights: str | os.PathLike) -> str | None:
-  """The class in the configuration beside the weights; None if it names none."""
+  """The class that the weights are of, by PyTorch's name; None if that is not known.
+
+  It is that of the configuration beside the weights. Before version 4, TensorFlow's classes left
+  there what was in the one that they began with, but Keras names the model after its class.
+  """
   names = _read_json_beside(weights, CONFIG).get("architectures")
-  return names[0] if isinstance(names, list) and names else None
+  name = names[0] if isinstance(names, list) and names else None
+  if os.fspath(weights).endswith(H5_SUFFIXES[0]):
+    name = h5_file.read_class(weights) or name
+  return name.removeprefix("TF") if isinstance(name, str) else None
 
 
 def read_facts(weights: str | os.PathLike) -> dict[str, Any]:

@@ -4,7 +4,7 @@ No file is touched here.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,11 +56,25 @@ def head_of(architecture: str | None) -> str | None:
   """Finds the head of a class, a value of `HEADS`; None for other classes."""
   if architecture == tinybert_class.ARCHITECTURE:
     return form.TEXTS
+  return next((head for name, head in _classes() if name == architecture), None)
+
+
+def class_named(model: str) -> str | None:
+  """Finds the class of a model by the name that Keras gives to one of its TensorFlow twin.
+
+  Example:
+    >>> class_named("tf_distil_bert_for_masked_lm_1"), class_named("bert")
+    ('DistilBertForMaskedLM', None)
+  """
+  words = re.sub(r"_\d+$", "", model).replace("_", "")
+  return next((name for name, _ in _classes() if f"tf{name}".lower() == words), None)
+
+
+def _classes() -> Iterator[tuple[str, str]]:
+  """All classes, and their heads."""
   for files in FILES.values():
     for head in HEADS.values():
-      if architecture == files.transformers.class_prefix + head:
-        return head
-  return None
+      yield files.transformers.class_prefix + head, head
 
 
 class Head(NamedTuple):

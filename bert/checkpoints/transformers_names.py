@@ -35,6 +35,9 @@ class Counterpart(NamedTuple):
 _LEAVES_OF_DENSE = {"kernel": "weight", "bias": "bias"}
 _LEAVES_OF_NORM = {"gamma": "weight", "beta": "bias"}
 
+# Those of transformers' TensorFlow classes, where they differ.
+_LEAVES_OF_WEIGHTS = {"kernel": "weight", "embeddings": "weight", "gamma": "weight", "beta": "bias"}
+
 
 # ---------------------------------------------------------------------------------------------
 # Names of one side to those of the other.
@@ -116,21 +119,62 @@ def variables_of(
   """
   keys = list(keys)
   names = _names_of(family)
-  weight_of_decoder, bias_of_decoder = names.decoder
-  bias = f"{FAMILIES[family].masked_lm}/output_bias"
+  weight_of_decoder = names.decoder[0]
+  own_bias, bias_of_decoder = biases_of_words(family)
   found: dict[str, Counterpart] = {}
   for key in keys:
     if key.endswith("embeddings.position_ids") or key == weight_of_decoder:
       continue
     variable = variable_of(key, family, head)
     if key == bias_of_decoder:
-      if names.exact[bias] in keys:
+      if own_bias in keys:
         continue
-      variable = Counterpart(bias)
+      variable = variable_of(own_bias, family)
     if variable.name in found:
       raise ValueError(f"{found[variable.name].name} and {key} are both {variable.name}.")
     found[variable.name] = Counterpart(key, variable.is_transposed)
   return found
+
+
+def key_of_weight(path: str, family: str) -> Counterpart:
+  """Finds the key for a weight of transformers' TensorFlow classes, which is transposed or not.
+
+  Before the name of a module come those of layers and of the model, which changed with the class
+  and the version: the longest end of the path that names something of the family counts.
+
+  Args:
+    path: of the weight in a file, or its name.
+    family: `model_type`.
+
+  Example:
+    >>> key_of_weight("nsp___cls/tf_bert_model_1/nsp___cls/seq_relationship/kernel:0", "bert")
+    Counterpart(name='cls.seq_relationship.weight', is_transposed=True)
+    >>> key_of_weight("tf_bert_model/bert/encoder/layer_._3/output/LayerNorm/beta:0", "bert").name
+    'bert.encoder.layer.3.output.LayerNorm.bias'
+    >>> key_of_weight("mine/my_model/mine/gate/kernel:0", "bert").name
+    'mine.gate.weight'
+  """
+  # layer_._3 is number 3 of a list; in mlm___cls, cls is the module and mlm the layer's own name.
+  parts = [part.rpartition("___")[2] for part in path.replace("_._", "/").split("/")]
+  leaf = re.sub(r":\d+$", "", parts.pop())
+  end = _LEAVES_OF_WEIGHTS.get(leaf, leaf)
+  keys = [".".join([*parts[start:], end]) for start in range(len(parts))]
+  known = (key for key in keys if is_of_family(key, family))
+  key = next(known, keys[min(2, len(keys) - 1)] if keys else end)
+  return Counterpart(key, leaf == "kernel")
+
+
+def is_of_family(key: str, family: str) -> bool:
+  """Tells whether a key of transformers' files is one of a family's, whatever the head."""
+  names = _names_of(family)
+  heads = (None, *names.by_head)
+  return key in names.decoder or any(variable_of(key, family, head).name != key for head in heads)
+
+
+def biases_of_words(family: str) -> tuple[str, str]:
+  """Names the keys of the bias for masked words, and of the decoder's bias."""
+  names = _names_of(family)
+  return names.exact[f"{FAMILIES[family].masked_lm}/output_bias"], names.decoder[1]
 
 
 def decoder_of(family: str) -> str:

@@ -412,8 +412,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       variant: `base`, `large`, `small`, `tiny`, or the name of a released model, such as
         `uncased_L-2_H-128_A-2`.
       pretrained: False for random weights; True for the released weights of this size, which are
-        downloaded once; or the path of weights: an original checkpoint, its folder, a safetensors
-        file, a folder with one, or a `.keras` file that contains a BERT.
+        downloaded once; or the path of weights: an original checkpoint, its folder, a file of
+        transformers' weights, a folder with one, or a `.keras` file that contains a BERT.
       weights_dataset: a key of `WEIGHTS_DATASETS`; it also determines the vocabulary size.
       cache_dir: folder of downloads; the default is that of `bert/io/download_cache.py`.
       **overrides: arguments of `BERT` that replace the variant's. Weights whose shape then no
@@ -452,8 +452,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     """Loads the variables from a file, by the original's names.
 
     Args:
-      path: an original checkpoint's prefix or folder; a safetensors file that transformers saved,
-        or its folder; or a `.keras` file that contains a BERT.
+      path: an original checkpoint's prefix or folder; a file of weights that transformers saved, or
+        its folder; or a `.keras` file that contains a BERT.
       skip_mismatch: where shapes differ or a variable is missing, keep the random values with a
         warning; otherwise raise an error.
 

@@ -67,7 +67,7 @@ def load(
 
   Args:
     variables: name in the file -> variable.
-    path: an original checkpoint's prefix or folder; a safetensors file that transformers saved, or
+    path: an original checkpoint's prefix or folder; a file of weights that transformers saved, or
       its folder; or a `.keras` file.
     skip_mismatch: warn of variables that are missing or differ in shape; otherwise raise an error.
     allowed_missing: prefixes of names that may be missing without a warning.
@@ -166,8 +166,8 @@ def open_weights(path: str | os.PathLike) -> tuple[dict[str, tuple], Callable[[s
   """Opens a file: shapes by name, and a function that reads a value by name.
 
   Raises:
-    ValueError: the path is not an original checkpoint, a safetensors file, or a `.keras` file that
-      contains a BERT.
+    ValueError: the path is not an original checkpoint, a file of weights that transformers saved,
+      or a `.keras` file that contains a BERT.
   """
   kind, path = model_source.located(path)
   if path.endswith(KERAS_SUFFIX):

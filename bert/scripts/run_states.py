@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bert.checkpoints import model_source
+from bert.checkpoints import formats, model_source
 from bert.io import atomic_files, filesystem, json_files
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.seeds import STATE_FILE
@@ -91,8 +91,9 @@ def identity_of_weights(init_checkpoint: str | None) -> str | None:
     return identity([path])
   for folder in ("", "variables", os.path.join("encoder", "variables")):
     place = os.path.join(path, folder)
-    files = [n for n in filesystem.list_folder(place) if n.endswith((".index", ".safetensors"))]
-    if files:
+    names = filesystem.list_folder(place)
+    files = [name for name in names if name.endswith((".index", ".safetensors"))]
+    if files := files or list(filter(formats.is_older_weights, names)):
       return identity(os.path.join(place, name) for name in files)
   raise ValueError(f"--init_checkpoint={init_checkpoint} has no checkpoint (no .index file).")
 

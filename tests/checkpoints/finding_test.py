@@ -81,9 +81,9 @@ def test_several_checkpoints_in_a_folder(tmp_path):
 def test_archives_and_other_files(tmp_path):
   with pytest.raises(CheckpointError, match="is an archive: unpack it"):
     finding.find_checkpoint(str(tmp_path / "uncased_L-12_H-768_A-12.zip"))
-  (tmp_path / "pytorch_model.bin").write_bytes(b"PK")
-  with pytest.raises(CheckpointError, match="not a TensorFlow checkpoint"):
-    finding.find_checkpoint(str(tmp_path / "pytorch_model.bin"))
+  (tmp_path / "bert.msgpack").write_bytes(b"\x80")
+  with pytest.raises(CheckpointError, match=r"another format, that of Flax\. It is not read"):
+    finding.find_checkpoint(str(tmp_path / "bert.msgpack"))
 
 
 def test_saved_models_and_object_based_checkpoints(tmp_path):

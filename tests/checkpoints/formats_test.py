@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bert.checkpoints import finding, formats, loading, model_source, reading
-from bert.checkpoints.bundle_files import CheckpointError
 from tests.kit.small_checkpoints import save, values_of, variables_of
 
 
@@ -57,7 +56,8 @@ def test_a_format_is_a_module_and_a_row(sheets, tmp_path):
 
 
 def test_formats_are_known_by_endings(tmp_path):
-  for name in ("model.safetensors", "model.safetensors.index.json", "a.keras"):
+  names = ("model.safetensors", "tf_model.h5", "pytorch_model.bin")
+  for name in (*names, *(f"{name}.index.json" for name in names), "a.keras", "a.pt", "a.pth"):
     assert formats.is_file_of_others(name)
   for name in ("model.ckpt-20", "model.ckpt-20.index", "tokenizer.json", "keras/model"):
     assert formats.of(name) is None
@@ -67,8 +67,11 @@ def test_formats_are_known_by_endings(tmp_path):
 
 def test_folders_of_others_are_known_by_their_names(tmp_path):
   assert formats.find_weights(str(tmp_path)) is None
-  (tmp_path / "pytorch_model.bin").touch()
-  with pytest.raises(CheckpointError, match="can run any code"):
-    formats.find_weights(str(tmp_path))
-  (tmp_path / "model.safetensors").touch()
-  assert formats.find_weights(str(tmp_path)) == str(tmp_path / "model.safetensors")
+  (tmp_path / "training_args.bin").touch()
+  assert formats.find_weights(str(tmp_path)) is None
+  for name in (  # each comes before those that are there already
+    *("pytorch_model.bin.index.json", "pytorch_model.bin", "tf_model.h5.index.json", "tf_model.h5"),
+    *("model.safetensors.index.json", "model.safetensors"),
+  ):
+    (tmp_path / name).touch()
+    assert formats.find_weights(str(tmp_path)) == str(tmp_path / name)

@@ -17,7 +17,7 @@ FILES = {
   "transformers": ("config.json", "model.safetensors", "vocab.txt"),
   "sharded": ("model.safetensors.index.json",),
   "pickled": ("pytorch_model.bin",),
-  "keras": ("model.keras", "other.h5"),
+  "keras": ("model.keras", "other.msgpack", "other.h5"),
   "empty": (),
   "owner/name": ("model.ckpt-3.index",),
 }
@@ -57,7 +57,9 @@ def place(tmp_path, monkeypatch):
     ("transformers/model.safetensors", Kind.FILE, "transformers/model.safetensors"),
     ("sharded", Kind.TRANSFORMERS, "sharded"),
     ("pickled", Kind.TRANSFORMERS, "pickled"),
+    ("pickled/pytorch_model.bin", Kind.FILE, "pickled/pytorch_model.bin"),
     ("keras/model.keras", Kind.FILE, "keras/model.keras"),
+    ("keras/other.h5", Kind.FILE, "keras/other.h5"),
     ("empty", Kind.FOLDER, "empty"),
     (".", Kind.EXPORT, "."),  # it has a folder `encoder`
     ("owner/name", Kind.RUN, "owner/name"),
@@ -81,8 +83,8 @@ def test_remote_paths(place):
 
 
 def test_what_a_folder_without_a_checkpoint_has(place):
-  (place / "empty" / "tf_model.h5").touch()
-  assert "It has tf_model.h5, a file of another format." in model_source.nearby("empty")
+  (place / "empty" / "flax_model.msgpack").touch()
+  assert "It has flax_model.msgpack, a file of another format." in model_source.nearby("empty")
   (place / "empty" / "encoder.safetensors").touch()
   assert model_source.nearby("empty") == " Name a file in it: encoder.safetensors."
 
@@ -129,14 +131,13 @@ def test_a_released_model_is_downloaded(monkeypatch):
     (f"{BASE}/bert_model.ckpt", (f"{BASE} alone is the name of a released model",)),
     ("bert-base-uncase/", ("neither a file or folder here nor", f"mean {BASE}?")),
     ("$BERT_BASE_DIR/bert_model.ckpt", ("the folder $BERT_BASE_DIR does not", "single quotes")),
-    ("keras/other.h5", ("another format of Keras", "save_pretrained")),
+    ("keras/other.msgpack", ("another format, that of Flax", "save_pretrained")),
     ("encoder/saved_model.pb", ("is an exported graph",)),
     ("owner/nam", ("nor a folder of this name. Did you mean owner/name?",)),
     ("gs:/bucket/model.ckpt", ("Did you mean gs://bucket/model.ckpt?",)),
     (f"/nowhere/{BASE}", (f"{BASE} alone is the name of a released model",)),
     # Files of other kinds.
     ("model.zip", ("There is no", "unpack it")),
-    ("pickled/pytorch_model.bin", ("not a TensorFlow checkpoint", "save_pretrained")),
     ("released/bert_config.json", ("has a file released/bert_config.json.index beside it",)),
   ],
 )

@@ -23,13 +23,20 @@ from typing import NamedTuple
 import numpy as np
 
 from bert import predict, run_ner, tokenization
-from bert.checkpoints import config_files, numpy_reader, safetensors_file, transformers_folder
+from bert.checkpoints import (
+  config_files,
+  numpy_reader,
+  safetensors_file,
+  torch_file,
+  transformers_folder,
+)
 from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
 from bert.scripts import command_line, flag_groups, run_files
 from bert.tasks import conll_files, glue, label_schemes, multiple_choice, squad, user_tables
 from bert.text import corpus, corpus_statistics, sentences, text_files, vocabulary_file
+from tests.kit import older_weights
 
 # What breaks parsers: unfinished and misplaced syntax, numbers of all kinds, bytes of no text.
 SNIPPETS = (
@@ -404,6 +411,17 @@ def read_safetensors_index(data: bytes, folder: pathlib.Path) -> None:
       weights.read(name)
 
 
+def read_torch(data: bytes, folder: pathlib.Path) -> None:
+  """PyTorch's weights: any bytes, or a pickle in an archive beside 16 bytes of values."""
+  choice, data = _first_byte(data)
+  if choice & 1:
+    data = older_weights.zip_of(data, {"0": np.frombuffer(VALUES, np.float32)})
+  path = _written(folder, "pytorch_model.bin", data)
+  with clear_errors("pytorch_model.bin", torch_file.TorchFileError):
+    weights = torch_file.open_weights(path)
+    assert sum(weights.read(name).nbytes for name in weights.tensors) <= 8 * len(data)
+
+
 # ---------------------------------------------------------------------------------------------
 # The command line.
 
@@ -496,6 +514,7 @@ _SAFETENSORS_HEADER = (
   b'{"__metadata__": {"format": "pt"}, "bert.pooler.dense.weight": '
   b'{"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}'
 )
+_STORAGE = older_weights.storage("FloatStorage", "0", 4)
 _FLAGS = b"--do_train\n--data_dir=x\n--max_seq_length\n32\n--nodo_eval\n--learning_rate=1e-5"
 
 
@@ -553,6 +572,13 @@ TARGETS = {
   "safetensors_index": Target(
     read_safetensors_index,
     [b'{"metadata": {"total_size": 8}, "weight_map": {"a": "a.safetensors"}}'],
+  ),
+  "torch": Target(
+    read_torch,
+    [
+      b"\1" + older_weights.pickled({"a": older_weights.tensor(_STORAGE, (2, 2), (2, 1))}),
+      *(b"\0" + older_weights.torch_bytes({"a": np.zeros(4, "f4")}, f) for f in ("zip", "pickles")),
+    ],
   ),
   "flags": Target(read_flags, [_FLAGS, b"--helpfull", b"--undefok=a,b\n--a\n--\nc"]),
   "examples": Target(

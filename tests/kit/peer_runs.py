@@ -1,10 +1,13 @@
 """Runs transformers in an interpreter of its own, and compares its outputs with ours.
 
-The interpreter is that of BERT_PEER_PYTHON; the program is `transformers_peer.py`.
+The interpreter is that of BERT_PEER_PYTHON; the program is `transformers_peer.py`. The TensorFlow
+classes of version 4 run on this interpreter's TensorFlow, from the folder BERT_TF_CLASSES, which
+`pip install --target FOLDER --no-deps transformers==4.57.6` and so on for what it imports fills.
 """
 
 import os
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -22,6 +25,19 @@ def run_peer(*arguments) -> None:
   command = [python, _PROGRAM, *map(str, arguments)]
   # Its imports are its own: nothing of this project is to stand before transformers.
   done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+  assert done.returncode == 0, done.stderr
+
+
+def run_tensorflow_classes(folder) -> None:
+  """Runs `tensorflow_classes_peer.py`; skips without the packages."""
+  packages = os.environ.get("BERT_TF_CLASSES")
+  if not packages:
+    pytest.skip("BERT_TF_CLASSES is not set: a folder with transformers 4 and safetensors")
+  own = {"PYTHONPATH": packages, "TF_USE_LEGACY_KERAS": "1"}
+  done = subprocess.run(
+    [sys.executable, ROOT / "tests/kit/tensorflow_classes_peer.py", str(folder)],
+    **dict(capture_output=True, text=True, check=False, cwd="/", env={**os.environ, **own}),
+  )
   assert done.returncode == 0, done.stderr
 
 

@@ -5,12 +5,15 @@ It runs in an interpreter with PyTorch and transformers, and without TensorFlow:
   python tests/kit/transformers_peer.py make FOLDER     # a model with each head, and its logits
   python tests/kit/transformers_peer.py make_families FOLDER  # the same of ELECTRA and ALBERT
   python tests/kit/transformers_peer.py compute FOLDER  # logits of every model in FOLDER
+  python tests/kit/transformers_peer.py save_older FOLDER  # each model in FOLDER as .bin, too
 
 Each model is a folder in FOLDER. `inputs.npz` in FOLDER is what all of them read; a model's logits
 are written into its own folder, as `logits.npz`.
 """
 
+import json
 import pathlib
+import shutil
 import sys
 
 import numpy as np
@@ -106,6 +109,33 @@ def save(model, folder: pathlib.Path, **options) -> None:
   model.save_pretrained(folder, **options)
 
 
+def save_older(folder: pathlib.Path) -> None:
+  """Writes `pytorch_model.bin` of each model in a folder, in folders for the forms."""
+  for config in sorted(folder.glob("*/config.json")):
+    [class_name] = transformers.AutoConfig.from_pretrained(config.parent).architectures
+    tensors = getattr(transformers, class_name).from_pretrained(config.parent).state_dict()
+    for form in ("zip", "pickles", "sharded"):
+      target = folder / form / config.parent.name
+      target.mkdir(parents=True)
+      shutil.copy(config, target)
+      path = target / "pytorch_model.bin"
+      if form == "sharded":
+        _save_in_parts(tensors, path)
+      else:
+        torch.save(tensors, path, _use_new_zipfile_serialization=form == "zip")
+
+
+def _save_in_parts(tensors, path: pathlib.Path) -> None:
+  weight_map = {}
+  for start in range(3):
+    part = {name: tensors[name] for name in list(tensors)[start::3]}
+    name = f"pytorch_model-{start + 1:05}-of-00003.bin"
+    torch.save(part, path.parent / name)
+    weight_map |= dict.fromkeys(part, name)
+  index = path.with_name("pytorch_model.bin.index.json")
+  index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+
+
 def compute(folder: pathlib.Path) -> None:
   """Writes the logits of each model in a folder, in float32."""
   with np.load(folder / "inputs.npz") as file:
@@ -134,6 +164,5 @@ def logits_of(folder: pathlib.Path, inputs) -> dict[str, np.ndarray]:
 
 
 if __name__ == "__main__":
-  {"make": make, "make_families": make_families, "compute": compute}[sys.argv[1]](
-    pathlib.Path(sys.argv[2])
-  )
+  programs = (make, make_families, compute, save_older)
+  {program.__name__: program for program in programs}[sys.argv[1]](pathlib.Path(sys.argv[2]))

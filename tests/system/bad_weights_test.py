@@ -390,12 +390,6 @@ TRANSFORMERS = [
       case("a number for tokens", _TOKENIZER % "5", "0, 1, 2"),
     ],
   ),
-  Family(
-    "transformers' folder",
-    "pytorch_model.bin",
-    loading(lambda folder: finding.find_checkpoint(folder)),
-    [case("pickled", b"\x80\x02.", "can run any code", "save_pretrained")],
-  ),
 ]
 
 # ---------------------------------------------------------------------------------------------

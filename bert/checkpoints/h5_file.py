@@ -1,0 +1,258 @@
+"""Weights of transformers' TensorFlow classes, `tf_model.h5`, by the names of its PyTorch classes.
+
+  weights = open_weights("tf_model.h5", "bert")
+  weights.tensors["bert.pooler.dense.weight"].shape, weights.read("bert.pooler.dense.weight")
+
+Versions 2 to 4 of transformers wrote them with Keras 2: a group for each of the model's layers, in
+it groups along the name of a weight, and at their end an array in one piece:
+
+  /bert/tf_bert_for_masked_lm/bert/encoder/layer_._0/output/dense/kernel:0
+
+Large models come in several files without the group and the model's name, and with a
+`tf_model.h5.index.json` that says which weight is in which. Names end with those of the modules in
+PyTorch, which `transformers_names.py` finds among the family's. Kernels are transposed there, and
+those of versions 4.1 and 4.2 have the heads of attention as a dimension of their own.
+
+HDF5 finds the arrays; their values are read without it, from a map of the file. Nothing is followed
+out of the file: links, external and virtual arrays are refused.
+"""
+
+import functools
+import math
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert.checkpoints import tensor_files, transformers_heads, transformers_names
+from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints.load_report import abbreviate
+from bert.checkpoints.tensor_files import ShardedFiles
+from bert.io import filesystem, other_formats
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_STATE = "optimizer_weights"  # group of what a whole model's file has beside the model
+_MAX_NODES = 100_000  # groups and arrays; of a large BERT there are 2,000
+_MAX_DEPTH = 32
+_TYPES = "?bBhHiIlLqQefd"  # numbers of the types that all readers know, by NumPy's letters
+
+
+class H5FileError(CheckpointError):
+  """A file is missing, damaged, or of another program."""
+
+
+class _Place(NamedTuple):
+  """An array in a file."""
+
+  dtype: np.dtype
+  shape: tuple[int, ...]
+  start: int  # place of its first element, in bytes
+
+
+class TensorInfo(NamedTuple):
+  """An array in a file, and what it is in PyTorch's layout."""
+
+  dtype: np.dtype  # in this machine's order of bytes
+  shape: tuple[int, ...]  # in PyTorch's layout
+  stored: np.dtype  # in the file's order of bytes
+  matrix: tuple[int, ...]  # its shape in the file, with the heads of attention joined
+  is_transposed: bool  # whether `shape` is the reverse of `matrix`
+  start: int  # place of its first element, in bytes
+  name: str  # its path in the file
+
+
+def open_weights(path: str | os.PathLike, family: str) -> "H5File | ShardedFiles":
+  """Opens a `*.h5`, or several through their `*.h5.index.json`.
+
+  Args:
+    path: of the file or of the index.
+    family: `model_type`.
+
+  Raises:
+    H5FileError: something is missing or damaged, or has no weight of the family. Values are not
+      read.
+  """
+  if os.fspath(path).endswith(".index.json"):
+    open_file = functools.partial(H5File, family=family)
+    named = functools.partial(_key_of, family=family)
+    file: H5File | ShardedFiles = ShardedFiles(path, open_file, H5FileError, named)
+  else:
+    file = H5File(path, family)
+  if not any(transformers_names.is_of_family(name, family) for name in file.tensors):
+    names = abbreviate(list(file.tensors), 3) or "none"
+    raise H5FileError(
+      f"{file.path} has no weights of a {family} (model_type) of transformers. Its names: {names}. "
+      "A model of Keras alone is read from a .keras file, which model.save writes."
+    )
+  own_bias, bias_of_decoder = transformers_names.biases_of_words(family)
+  if bias_of_decoder in file.tensors:  # ALBERT's, which has both and does not use its own there
+    file.tensors.pop(own_bias, None)
+  return file
+
+
+class H5File:
+  """A file whose arrays have been found and checked; values are read one at a time.
+
+  Attributes:
+    path: of the file.
+    tensors: name -> TensorInfo.
+  """
+
+  def __init__(self, path: str | os.PathLike, family: str):
+    """Finds the arrays.
+
+    Raises:
+      H5FileError: the file is missing or damaged, or has something else than plain arrays.
+    """
+    self.path = os.fspath(path)
+    places = _read_places(self.path)
+    try:
+      self.tensors = _named(places, family)
+    except ValueError as error:
+      raise H5FileError(f"{self.path}: {error}") from None
+
+  def read(self, name: str) -> np.ndarray:
+    """One tensor, in PyTorch's layout.
+
+    Raises:
+      H5FileError: no tensor has this name, or the file has changed.
+    """
+    if name not in self.tensors:
+      raise H5FileError(f"{self.path} has no tensor {name!r}.")
+    info = self.tensors[name]
+    try:
+      values = tensor_files.read_array(self.path, info.start, info.stored, info.matrix)
+    except (OSError, ValueError) as error:
+      raise H5FileError(f"{self.path}: {name} cannot be read: {error}") from None
+    return values.T if info.is_transposed else values
+
+
+def read_class(path: str | os.PathLike) -> str | None:
+  """Returns PyTorch's name of the class that a `*.h5` is of, by its names; None if that is unknown.
+
+  Raises:
+    H5FileError: see `H5File`.
+  """
+  parts = {part: None for name in _read_places(os.fspath(path)) for part in name.split("/")}
+  return next(filter(None, map(transformers_heads.class_named, parts)), None)
+
+
+def _named(places: Mapping[str, _Place], family: str) -> dict[str, TensorInfo]:
+  """Names arrays as PyTorch does, and describes them in its layout."""
+  found: dict[str, TensorInfo] = {}
+  for path, (dtype, shape, position) in places.items():
+    key, is_transposed = transformers_names.key_of_weight(path, family)
+    bias = places.get(f"{path.rpartition('/')[0]}/bias:0")
+    matrix = _without_heads(shape, bias[1] if bias else ())
+    there = matrix[::-1] if is_transposed else matrix
+    native = dtype.newbyteorder("=")
+    info = TensorInfo(native, there, dtype, matrix, is_transposed, position, path)
+    twin = found.setdefault(key, info)
+    # Keras stores a weight with each layer that uses it.
+    if twin.shape != info.shape or _below_layer(twin.name) != _below_layer(path):
+      raise ValueError(f"{twin.name!r:.200} and {path!r:.200} are both {key}.")
+  return found
+
+
+def _key_of(path: str, family: str) -> str:
+  return transformers_names.key_of_weight(path, family).name
+
+
+def _below_layer(path: str) -> str:
+  return path.partition("/")[2]
+
+
+def _without_heads(shape: tuple[int, ...], bias: tuple[int, ...]) -> tuple[int, ...]:
+  """Joins the dimensions for heads and their size, of a kernel or a bias.
+
+  Args:
+    shape: of a weight.
+    bias: the shape of the bias beside a kernel, or of the bias itself.
+
+  Example:
+    >>> _without_heads((768, 12, 64), (12, 64)), _without_heads((12, 64, 768), (768,))
+    ((768, 768), (768, 768))
+    >>> _without_heads((12, 64), (12, 64)), _without_heads((768, 3072), (3072,))
+    ((768,), (768, 3072))
+  """
+  if shape == bias:
+    return (math.prod(shape),)
+  if len(shape) == 3 and shape[3 - len(bias) :] == bias:
+    return math.prod(shape[: 3 - len(bias)]), math.prod(bias)
+  return shape
+
+
+# ---------------------------------------------------------------------------------------------
+# HDF5.
+
+
+def _read_places(path: str) -> dict[str, _Place]:
+  """Path in the file -> type, shape and place of each array.
+
+  Raises:
+    H5FileError: see `H5File`.
+  """
+  import h5py  # installed with Keras and with TensorFlow
+
+  try:
+    size = filesystem.size_bytes(path)
+    with filesystem.open_to_read(path) as file:
+      start = file.read(max(len(_SIGNATURE), other_formats.LONGEST))
+      tensor_files.check_is_no_page(start)
+      if not start.startswith(_SIGNATURE):
+        raise ValueError(f"it begins with {start[:8]!r}, not as HDF5 does.")
+      file.seek(0)
+      with h5py.File(file, "r") as h5:
+        return {name: _place_of(name, dataset, size) for name, dataset in _datasets(h5)}
+  except OSError as error:
+    if error.errno is None:  # of HDF5, about what is in the file
+      raise H5FileError(f"{path} is not a whole file of weights: {error}.") from None
+    raise H5FileError(f"{path} cannot be read: {error.strerror}.") from None
+  except (ValueError, KeyError, RuntimeError, TypeError, OverflowError) as error:
+    reason = error.args[0] if error.args else type(error).__name__  # a KeyError's has quotes
+    raise H5FileError(f"{path} is not a whole file of weights: {reason}") from None
+
+
+def _datasets(h5) -> Iterator[tuple[str, Any]]:
+  """Path and array of all arrays of a model, along plain links alone."""
+  import h5py
+
+  count, groups = 0, [("", h5, 0)]
+  while groups:
+    prefix, group, depth = groups.pop()
+    for name in group:
+      path, count = prefix + name, count + 1
+      if count > _MAX_NODES or depth > _MAX_DEPTH:
+        raise ValueError("its groups are nested too deeply, or are too many.")
+      link = group.get(name, getlink=True)
+      if not isinstance(link, h5py.HardLink):
+        raise ValueError(f"{path!r:.200} is a link to elsewhere, which is not followed.")
+      node = group[name]
+      if isinstance(node, h5py.Dataset):
+        yield path, node
+      elif isinstance(node, h5py.Group) and path != _STATE:
+        groups.append((f"{path}/", node, depth + 1))
+
+
+def _place_of(path: str, dataset, size: int) -> _Place:
+  """Returns type, shape and place of an array, which must lie in one piece in the file.
+
+  So no array can be larger than the file, which has `size` bytes.
+  """
+  dtype, shape = dataset.dtype, dataset.shape
+  if dtype.char not in _TYPES or dtype.names:
+    raise ValueError(f"{path!r:.200} is of type {dtype!s:.80}, not of numbers.")
+  if shape is None or not tensor_files.is_shape(shape):
+    raise ValueError(f"{path!r:.200} has no shape.")
+  is_elsewhere = dataset.is_virtual or dataset.external
+  if is_elsewhere or dataset.chunks or dataset.compression:
+    raise ValueError(f"{path!r:.200} does not lie in the file in one piece, uncompressed.")
+  if 0 in shape:
+    return _Place(dtype, shape, 0)
+  start, size_bytes = dataset.id.get_offset(), math.prod(shape) * dtype.itemsize
+  if start is None:
+    raise ValueError(f"{path!r:.200} was never written, or lies elsewhere.")
+  if start + size_bytes > size or dataset.id.get_storage_size() != size_bytes:
+    raise ValueError(f"{path!r:.200} of shape {list(shape)!r:.80} does not fit into the file.")
+  return _Place(dtype, shape, start)

@@ -1,0 +1,243 @@
+"""What the readers of files of named tensors share: one tensor's values, and several files as one.
+
+  file.tensors["bert.pooler.dense.bias"]     # its type and shape first
+  file.read("bert.pooler.dense.bias")
+
+The readers are `safetensors_file.py`, `torch_file.py` and `h5_file.py`. All give the names and the
+layout of transformers' PyTorch classes.
+"""
+
+import json
+import os
+import struct
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from bert.checkpoints.bundle_files import CheckpointError
+from bert.io import filesystem, other_formats
+
+MAX_HEADER_BYTES = 100_000_000  # of JSON: 100 kB are plenty for a BERT
+_LOCAL_HEADER = struct.Struct("<26xHH")  # of an archive's member: sizes of its name and of "extra"
+_MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
+_MAX_TENSOR_BYTES = 1 << 62
+
+
+class TensorFile(Protocol):
+  """An open file, whose header has been read and checked.
+
+  Attributes:
+    path: of the file, or of the index of several.
+    tensors: name -> (type, shape, ...).
+  """
+
+  path: str
+
+  @property
+  def tensors(self) -> Mapping[str, Any]:
+    """See class."""
+
+  def read(self, name: str) -> np.ndarray:
+    """Reads one tensor; a CheckpointError if no tensor has this name, or the file has changed."""
+
+
+class ShardedFiles:
+  """Several files, read as one.
+
+  Attributes:
+    path: of the index.
+    tensors: name -> as in the file that has it.
+  """
+
+  def __init__(
+    self,
+    path: str | os.PathLike,
+    open_file: Callable[[str], TensorFile],
+    error: type[CheckpointError],
+    named: Callable[[str], str] = str,
+  ):
+    """Reads the index, and the headers of all files.
+
+    Args:
+      path: of the index.
+      open_file: opens one of the files.
+      error: what is raised if something is wrong.
+      named: the name of a tensor in its file, by its name in the index.
+
+    Raises:
+      CheckpointError: a file is missing or damaged, or lacks a tensor that the index puts there.
+    """
+    self.path, self._error = os.fspath(path), error
+    weight_map = {named(name): shard for name, shard in self._read_index().items()}
+    folder = os.path.dirname(self.path)
+    shards = {name: open_file(os.path.join(folder, name)) for name in set(weight_map.values())}
+    self._shard_of = {name: shards[shard] for name, shard in weight_map.items()}
+    absent = [name for name, shard in self._shard_of.items() if name not in shard.tensors]
+    if absent:
+      shard = self._shard_of[absent[0]].path
+      raise error(f"{shard} has no tensor {absent[0]!r}, but {self.path} says it has.")
+    self.tensors = {name: shard.tensors[name] for name, shard in self._shard_of.items()}
+
+  def read(self, name: str) -> np.ndarray:
+    """One tensor; see `TensorFile.read`."""
+    if name not in self._shard_of:
+      raise self._error(f"{self.path} has no tensor {name!r}.")
+    return self._shard_of[name].read(name)
+
+  def _read_index(self) -> dict[str, str]:
+    """Tensor's name -> name of the file that has it."""
+    kind = self.path.removesuffix(".index.json").rpartition(".")[2]
+    try:
+      if filesystem.size_bytes(self.path) > MAX_HEADER_BYTES:
+        raise ValueError(f"more than {MAX_HEADER_BYTES:,} bytes.")
+      with filesystem.open_to_read(self.path) as reader:
+        content = reader.read()
+      check_is_no_page(content)
+      weight_map = json_object(content).get("weight_map")
+      if not isinstance(weight_map, dict) or not weight_map:
+        raise ValueError("it has no weight_map.")
+      for name, shard in weight_map.items():
+        # A plain name: an index from elsewhere must not lead out of its folder.
+        if not isinstance(shard, str) or os.path.basename(shard) != shard or shard in ("", ".."):
+          raise ValueError(f"{name!r} would be in {shard!r}, which is not the name of a file.")
+    except OSError as error:
+      raise self._error(f"{self.path} cannot be read: {error.strerror or error}.") from None
+    except ValueError as error:
+      raise self._error(f"{self.path} is not an index of {kind} files: {error}") from None
+    return weight_map
+
+
+# ---------------------------------------------------------------------------------------------
+# Headers.
+
+
+def json_object(data: bytes) -> dict[str, Any]:
+  """Returns a JSON object in which no key occurs twice; other JSON is a ValueError.
+
+  Example:
+    >>> json_object(b'{"a": 1}')
+    {'a': 1}
+    >>> json_object(b'{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    ValueError: its JSON has 'a' twice.
+  """
+  twins: list[str] = []
+
+  def noting_twins(pairs):
+    content: dict[str, Any] = {}
+    for key, value in pairs:
+      if key in content:
+        twins.append(key)
+      content[key] = value
+    return content
+
+  try:
+    content = json.loads(data.decode("utf-8"), object_pairs_hook=noting_twins)
+  except (ValueError, RecursionError) as error:
+    raise ValueError(f"its JSON is bad: {error}.") from None
+  if twins:
+    raise ValueError(f"its JSON has {twins[0]!r} twice.")
+  if not isinstance(content, dict):
+    raise ValueError(f"its JSON is a {type(content).__name__}, not an object.")
+  return content
+
+
+def check_is_no_page(start: bytes) -> None:
+  """Refuses (ValueError) a pointer of git-lfs, or a web page, by the first bytes of a file."""
+  if other := other_formats.find(start, pages_alone=True):
+    raise ValueError(f"it is {other[0]}. {other[1]}")
+
+
+def is_size(value) -> bool:
+  """Tells whether a value is an integer of at least 0; true and false are not integers.
+
+  Example:
+    >>> is_size(2), is_size(True), is_size(-1), is_size(2.0)
+    (True, False, False, False)
+  """
+  return type(value) is int and value >= 0
+
+
+def is_shape(value: Sequence[Any]) -> bool:
+  """Tells whether all are sizes, and not more of them than an array can have."""
+  return len(value) <= _MAX_DIMENSIONS and all(map(is_size, value))
+
+
+def is_larger_than_any_array(shape: Sequence[int], dtype: np.dtype) -> bool:
+  """Tells whether NumPy could not even describe an array.
+
+  It multiplies the other sizes even where one of them is 0.
+  """
+  limit = _MAX_TENSOR_BYTES // dtype.itemsize
+  for size in filter(None, shape):
+    limit //= size
+  return limit == 0
+
+
+def start_of_member(file, info: zipfile.ZipInfo) -> int:
+  """Returns the place of the content of an archive's member in the open archive, in bytes."""
+  file.seek(info.header_offset)
+  name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+  return info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
+
+
+# ---------------------------------------------------------------------------------------------
+# Values.
+
+
+def bfloat16() -> np.dtype:
+  """Returns the type that NumPy lacks."""
+  import ml_dtypes  # installed with TensorFlow and Keras; most files do not need it
+
+  return np.dtype(ml_dtypes.bfloat16)
+
+
+def read_array(
+  path: str,
+  start: int,
+  dtype: np.dtype,
+  shape: Sequence[int],
+  strides: Sequence[int] | None = None,
+) -> np.ndarray:
+  """Reads an array that lies uncompressed in a file, from a map of this part of it if it is local.
+
+  Args:
+    path: of the file.
+    start: the place of its first element, in bytes.
+    dtype: of its elements there.
+    shape: its sizes.
+    strides: from one element to the next along each dimension, counted in elements; without them,
+      rows follow each other.
+
+  Returns:
+    A copy, in rows, in this machine's order of bytes.
+
+  Raises:
+    ValueError: the file ends before.
+    OSError: it cannot be read.
+  """
+  if 0 in shape:
+    return np.empty(shape, dtype.newbyteorder("="))
+  if strides is None:
+    strides = [int(np.prod(shape[axis + 1 :], dtype=object)) for axis in range(len(shape))]
+  last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+  content = _bytes_at(path, start, (last + 1) * dtype.itemsize)
+  steps = [stride * dtype.itemsize for stride in strides]
+  # Not aligned where the file does not align it, which NumPy copies rightly.
+  values = np.ndarray(tuple(shape), dtype, content, 0, steps)
+  return np.array(values, dtype.newbyteorder("="), order="C")
+
+
+def _bytes_at(path: str, start: int, count: int) -> Any:
+  if not filesystem.is_remote(path):
+    if filesystem.size_bytes(path) < start + count:  # or a map would end this process
+      raise ValueError(f"{path} became shorter while it was read.")
+    return np.memmap(path, np.uint8, "r", start, (count,))
+  with filesystem.open_to_read(path) as reader:
+    reader.seek(start)
+    content = reader.read(count)
+  if len(content) != count:
+    raise ValueError(f"{path} became shorter while it was read.")
+  return content
