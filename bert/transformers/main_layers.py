@@ -45,8 +45,11 @@ class TFMainLayer(BERT):
       kwargs = {**encoder_arguments(config, kwargs.pop("architecture", None)), **kwargs}
       kwargs["add_pooler"] = add_pooling_layer
     super().__init__(**kwargs)
-    # transformers' TensorFlow classes train the vectors of padding, too.
-    self.embeddings.family = dataclasses.replace(self.family, padding_is_fixed=False)
+    # transformers' TensorFlow classes train the vectors of padding, too, and read all segments.
+    self.family = dataclasses.replace(
+      self.family, padding_is_fixed=False, has_segments=bool(self.type_vocab_size)
+    )
+    self.embeddings.family = self.family
 
   def _create_layers(self):
     super()._create_layers()
