@@ -48,7 +48,7 @@ def of_texts(logits: np.ndarray, config, function: str | None = None) -> list[di
 class Token(NamedTuple):
   """A token with its scores."""
 
-  index: int  # in the sequence
+  place: int  # in the sequence
   word: str  # the token itself
   scores: np.ndarray  # `[C]`, probabilities
   start: int | None  # in the text
@@ -127,7 +127,7 @@ def _entity(token: Token, scores: np.ndarray, config) -> dict[str, Any]:
   return {
     "entity": config.id2label[best],
     "score": scores[best],
-    "index": token.index,
+    "index": token.place,
     "word": token.word,
     "start": token.start,
     "end": token.end,

@@ -30,6 +30,7 @@ _SHARED: dict[str, Any] = {
   "architectures": None,
   "classifier_dropout": None,
   "is_decoder": False,
+  "is_encoder_decoder": False,
   "add_cross_attention": False,
   "layer_norm_eps": 1e-12,
   "output_attentions": False,
@@ -50,11 +51,12 @@ class PretrainedConfig:
   Attributes:
     model_type: the family.
     attribute_map: common name of a key -> the family's own, both of which may be read and set.
-    name_or_path: where `from_pretrained` found it.
+    name_or_path: where the model's `from_pretrained` found it.
   """
 
   model_type: ClassVar[str] = ""
   attribute_map: ClassVar[Mapping[str, str]] = {}
+  sub_configs: ClassVar[Mapping[str, type]] = {}
 
   def __init__(self, **kwargs):
     """Sets the keys; those not given have the family's defaults.
@@ -214,8 +216,7 @@ class PretrainedConfig:
         f"{os.fspath(pretrained_model_name_or_path)} is a model of {content['model_type']}; "
         f"{cls.__name__} is of {cls.model_type}. AutoConfig finds the right class."
       )
-    name = os.fspath(pretrained_model_name_or_path)
-    return cls.from_dict({**content, "name_or_path": name}, **without_options(kwargs))
+    return cls.from_dict(content, **without_options(kwargs))
 
   def to_original(self, architecture: str | None = None) -> OriginalConfig:
     """Makes the configuration of `modeling.py` for the same model.

@@ -11,8 +11,10 @@ The encoder and the heads are those of `bert.keras3`, on the TensorFlow backend.
 Letters in shapes: B = batch size, S = sequence length, L = layers, N = heads.
 """
 
+import functools
+import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -154,8 +156,8 @@ class TFPreTrainedModel(PretrainedModel):
     output_attentions=None,
     output_hidden_states=None,
     return_dict=None,
-    labels=None,
     training=False,
+    **labels,
   ):
     """Computes the model's outputs, and its loss where labels are given.
 
@@ -169,18 +171,17 @@ class TFPreTrainedModel(PretrainedModel):
       output_attentions: whether to return `attentions`; by default as the configuration says.
       output_hidden_states: whether to return `hidden_states`; likewise.
       return_dict: False for a tuple; likewise.
-      labels: see the class of the output.
       training: whether to apply dropout.
+      **labels: those of `label_names`; see the class of the output.
 
     Returns:
       The class's output, or a tuple of its values.
     """
     inputs = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
     inputs |= {"position_ids": position_ids, "head_mask": head_mask, "inputs_embeds": inputs_embeds}
-    inputs["labels"] = labels
-    inputs = {name: value for name, value in inputs.items() if value is not None}
+    inputs = {name: value for name, value in (inputs | labels).items() if value is not None}
     inputs |= input_ids if isinstance(input_ids, Mapping) else {"input_ids": input_ids}
-    labels = self._pop_labels(inputs)
+    right = self._pop_labels(inputs)
     attends = self.config.output_attentions if output_attentions is None else output_attentions
     states = output_hidden_states
     states = self.config.output_hidden_states if states is None else states
@@ -188,12 +189,18 @@ class TFPreTrainedModel(PretrainedModel):
       inputs, output_attentions=attends, output_hidden_states=states, training=training
     )
     values = self._values(encoded)
-    if labels is not None:
-      values["loss"] = type(self).loss_of(labels, _one_or_all(values))
+    if right is not None and type(self).loss_of is not None:
+      values["loss"] = type(self).loss_of(right, _one_or_all(values))
     values |= {name: encoded[name] for name in ("hidden_states", "attentions") if name in encoded}
     output = self.output_type(**{k: v for k, v in values.items() if k in self.output_type.fields})
     named = self.config.use_return_dict if return_dict is None else return_dict
     return output if named else output.to_tuple()
+
+  def __init_subclass__(cls, **kwargs):
+    """Gives `call` the arguments that this class reads, for those who ask for its signature."""
+    super().__init_subclass__(**kwargs)
+    if "call" not in vars(cls):
+      cls.call = _with_signature(cls.call, cls._parameters())
 
   def compute_output_spec(self, *args, **kwargs):
     """Returns shapes and types of the outputs, by tracing."""
@@ -416,11 +423,8 @@ class TFPreTrainedModel(PretrainedModel):
   @property
   def serving(self):
     """The model as a function of a dictionary of ids, for SavedModels."""
-    names = [name for name in ENCODER_INPUTS[:3] if name in self._parameters()]
-    shape = (None,) * self.export_rank
-    signature = {name: tf.TensorSpec(shape, tf.int32, name) for name in names}
 
-    @tf.function(input_signature=[signature])
+    @tf.function(input_signature=[self.input_signature])
     def serving(inputs):
       return dict(self(inputs, training=False))
 
@@ -435,9 +439,37 @@ class TFPreTrainedModel(PretrainedModel):
     ids = tf.constant([[7, 6, 0, 0, 1], [1, 2, 3, 0, 0], [0, 0, 0, 4, 5]], tf.int32)
     return {"input_ids": ids}
 
+  @property
+  def input_signature(self) -> dict[str, tf.TensorSpec]:
+    """Shapes and types of ids, for `serving`."""
+    names = [name for name in ENCODER_INPUTS[:3] if name in self._parameters()]
+    shape = (None,) * self.export_rank
+    return {name: tf.TensorSpec(shape, tf.int32, name) for name in names}
+
+  def serving_output(self, output: ModelOutput) -> ModelOutput:
+    """Returns what `serving` returns of an output: all of it."""
+    return output
+
   def get_input_embeddings(self):
     """Returns the layer with the word embeddings."""
     return self.bert.embeddings
+
+  def get_lm_head(self):
+    """Returns the head that scores the vocabulary; None without one."""
+    return getattr(self, "predictions", None)
+
+  def get_output_embeddings(self):
+    """Returns the layer by which the vocabulary is scored: that of the word embeddings, or None."""
+    return None if self.get_lm_head() is None else self.get_input_embeddings()
+
+  def get_bias(self) -> dict[str, tf.Variable] | None:
+    """Returns the bias of the scores of the vocabulary by name; None without one."""
+    head = self.get_lm_head()
+    return None if head is None else {"bias": head.output_bias.value}
+
+  def _get_word_embedding_weight(self, layer) -> tf.Variable | None:
+    """Returns the table of `get_input_embeddings` or `get_output_embeddings`."""
+    return None if layer is None else layer.word_embeddings.value
 
   def resize_token_embeddings(self, new_num_tokens: int | None = None):
     """Changes the size of the vocabulary; the rows that stay keep their values.
@@ -487,6 +519,20 @@ class TFPreTrainedModel(PretrainedModel):
   def can_generate(cls) -> bool:
     """Always False: these are encoders."""
     return False
+
+
+def _with_signature(function: Callable, names: Sequence[str]) -> Callable:
+  """Copies a method under another signature: `self` and these names, all None by default."""
+
+  @functools.wraps(function)
+  def call(self, *args, **kwargs):
+    return function(self, *args, **kwargs)
+
+  signed: Any = call
+  first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+  rest = [first.replace(name=name, default=False if name == "training" else None) for name in names]
+  signed.__signature__ = inspect.Signature([first, *rest])
+  return signed
 
 
 def _has_segments(model_class: type[TFPreTrainedModel]) -> bool:
