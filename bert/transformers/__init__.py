@@ -7,39 +7,42 @@ rest stays as it is, for models of BERT, RoBERTa, DistilBERT, ALBERT and ELECTRA
 docs/transformers.md lists. The package transformers itself is not needed, and may be used, too.
 """
 
-import importlib
 import os
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
-
-_MODULES = {  # module here -> names
-  "configurations": (
-    *("AutoConfig", "PretrainedConfig", "BertConfig", "RobertaConfig", "DistilBertConfig"),
-    *("AlbertConfig", "ElectraConfig"),
-  ),
-  "optimization": ("AdamWeightDecay", "WarmUp", "create_optimizer"),
-  "seeds": ("set_seed",),
-  "models": ("TFPreTrainedModel",),
-  "callbacks": ("KerasMetricCallback",),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-  """Imports what a name stands for.
+  """Finds what a name stands for, and imports no more than that needs.
 
   Raises:
     ImportError: there is no such class here; says what to do.
-    AttributeError: it is no name of a class.
+    AttributeError: it is no name of a class or function.
   """
-  if name.startswith("__") or (not name[:1].isupper() and name not in _HOMES):
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  is_module = os.path.isfile(os.path.join(os.path.dirname(__file__), f"{name}.py"))
+  if not (is_module or name.startswith("_")):
+    for module in _modules():
+      found = vars(module).get(name)
+      if getattr(found, "__module__", "").startswith(__name__):
+        return found
+    if name[0].isupper():
+      raise ImportError(_missing(name))
+  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _modules() -> Iterator[ModuleType]:
+  """Yields the modules with public names, those that need no TensorFlow first."""
+  from bert.transformers import configurations
+
+  yield configurations
   _use_tensorflow()
-  modules = [_HOMES[name]] if name in _HOMES else ["main_layers", "task_models", "outputs"]
-  for module in modules:
-    found = getattr(importlib.import_module(f"{__name__}.{module}"), name, None)
-    if found is not None:
-      return found
-  raise ImportError(_missing(name))
+  from bert.transformers import callbacks, main_layers, models, optimization, outputs, seeds
+
+  yield from (callbacks, main_layers, models, optimization, outputs, seeds)
+  from bert.transformers import task_models
+
+  yield task_models
 
 
 def _use_tensorflow() -> None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from bert.checkpoints.families import FILES, files_of, form
 from bert.keras3 import models as keras_models
+from bert.keras3.heads import QuestionAnsweringHead
 from bert.keras3.outputs import SpanOutput
 from bert.model.families import FAMILIES
 from bert.transformers import losses, outputs
@@ -54,7 +55,7 @@ class TFForQuestionAnswering(TFPreTrainedModel):
   """Scores each token as start and end of an answer."""
 
   head = form.SPANS
-  heads: ClassVar = {"qa_outputs": keras_models.BertForQuestionAnswering.heads["squad"]}
+  heads: ClassVar = {"qa_outputs": QuestionAnsweringHead}
   label_names = ("start_positions", "end_positions")
   output_type = outputs.TFQuestionAnsweringModelOutput
   loss_of = staticmethod(losses.of_spans)
