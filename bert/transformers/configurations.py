@@ -210,7 +210,8 @@ class PretrainedConfig:
     Raises:
       ValueError: there is no configuration, or it is of another family.
     """
-    content = read_content(pretrained_model_name_or_path, cache_dir)
+    path = in_subfolder(pretrained_model_name_or_path, kwargs)
+    content = read_content(path, cache_dir)
     if cls.model_type and content["model_type"] != cls.model_type:
       raise ValueError(
         f"{os.fspath(pretrained_model_name_or_path)} is a model of {content['model_type']}; "
@@ -306,17 +307,23 @@ class AutoConfig:
     **kwargs,
   ) -> PretrainedConfig:
     """Reads a configuration; see `PretrainedConfig.from_pretrained`."""
-    content = read_content(pretrained_model_name_or_path, cache_dir)
+    path = in_subfolder(pretrained_model_name_or_path, kwargs)
+    content = read_content(path, cache_dir)
     config_class = CONFIGS[files_of(content["model_type"]).name]
-    return config_class.from_pretrained(pretrained_model_name_or_path, cache_dir, **kwargs)
+    return config_class.from_pretrained(path, cache_dir, **kwargs)
 
 
 # Arguments of `from_pretrained` about the Hub, which a folder or the cache of downloads need not.
 _HUB = (
   *("force_download", "resume_download", "proxies", "local_files_only", "token", "revision"),
-  *("use_auth_token", "subfolder", "trust_remote_code", "mirror", "_from_auto", "_commit_hash"),
+  *("use_auth_token", "trust_remote_code", "mirror", "_from_auto", "_commit_hash"),
   *("use_safetensors", "from_pt", "from_tf", "variant", "torch_dtype", "dtype", "code_revision"),
 )
+
+
+def in_subfolder(name_or_path: str | os.PathLike, arguments: dict[str, Any]) -> str:
+  """Adds the argument `subfolder`, which is taken out of the arguments, to a path."""
+  return os.path.join(os.fspath(name_or_path), arguments.pop("subfolder", None) or "").rstrip("/")
 
 
 def without_options(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -354,7 +354,8 @@ class TFPreTrainedModel(PretrainedModel):
       ValueError: the model does not exist, is of another family, or does not fit.
     """
     del model_args
-    path = model_source.local_path(pretrained_model_name_or_path, cache_dir)
+    path = configurations.in_subfolder(pretrained_model_name_or_path, kwargs)
+    path = model_source.local_path(path, cache_dir)
     own = without_options(kwargs)
     if config is None:
       config, own = cls.config_class.from_pretrained(path, return_unused_kwargs=True, **own)
