@@ -182,6 +182,12 @@ def decoder_of(family: str) -> str:
   return _names_of(family).decoder[0]
 
 
+def bias_of_words(family: str) -> tuple[str, str]:
+  """Names the keys of the bias in the masked-LM head: the first, and a second or ""."""
+  names = _names_of(family)
+  return names.exact[f"{FAMILIES[family].masked_lm}/output_bias"], names.decoder[1]
+
+
 def word_head_of(family: str) -> tuple[str, ...]:
   """Lists the beginnings of the original's names in the masked-LM head."""
   row = FAMILIES[family]

@@ -101,13 +101,14 @@ class SelfAttention(SpecLayer):
       self.output_dense.build(input_shape)
     self.built = True
 
-  def call(self, hidden_states, attention_mask=None, training=None):
+  def call(self, hidden_states, attention_mask=None, training=None, head_mask=None):
     """Mixes each vector from all visible ones.
 
     Args:
       hidden_states: `[B, F, W]`.
       attention_mask: `[B, T]` or `[B, F, T]`, 0 for hidden tokens; none by default.
       training: whether to apply dropout.
+      head_mask: float `[N]`, by which the heads' probabilities are multiplied; none by default.
 
     Returns:
       `[B, F, W]`.
@@ -115,7 +116,10 @@ class SelfAttention(SpecLayer):
     query = self._split(self.query(hidden_states))
     key, value = (self._for_all_heads(part(hidden_states)) for part in (self.key, self.value))
     batch_size, length = ops.shape(hidden_states)[:2]
-    context = self._attend(query, key, value, self._hidden_scores(attention_mask, length))
+    hidden_scores = self._hidden_scores(attention_mask, length)
+    context = self._attend(query, key, value, hidden_scores)
+    if head_mask is not None:  # as if the probabilities were multiplied
+      context = context * ops.cast(head_mask, context.dtype)[:, None]
     return self.output_dense(ops.reshape(context, (batch_size, length, self.spec.hidden_size)))
 
   def attention_maps(self, hidden_states, attention_mask=None):
@@ -174,7 +178,7 @@ class SelfAttention(SpecLayer):
     batch_size, length = ops.shape(x)[:2]
     return ops.reshape(x, (batch_size, length, x.shape[-1] // self.head_size, self.head_size))
 
-  def compute_output_spec(self, hidden_states, attention_mask=None, training=None):
+  def compute_output_spec(self, hidden_states, attention_mask=None, training=None, head_mask=None):
     """Returns the shape and type of the output."""
     return keras.KerasTensor(hidden_states.shape, self.compute_dtype)
 

@@ -94,6 +94,36 @@ def scope_below(path: str, scope: str) -> keras.name_scope:
   return keras.name_scope(name, override_parent=parent)
 
 
+def resize_rows(layer: keras.layers.Layer, name: str, rows: int) -> None:
+  """Replaces a variable of a layer by one of another number of rows; those that stay are kept.
+
+  Args:
+    layer: with a variable `[V, ...]` as the attribute `name`, which ends the variable's path.
+    name: of the attribute.
+    rows: the new V. New rows are truncated normals (0.02), those of a bias zeros.
+
+  Raises:
+    ValueError: `rows` is below 1.
+  """
+  if rows < 1:
+    raise ValueError(f"A table of {rows} rows is empty; give at least 1.")
+  old = getattr(layer, name)
+  shape = (rows, *old.shape[1:])
+  initializer = "zeros" if len(shape) == 1 else create_initializer()
+  parent, _, scope = old.path.rpartition("/")[0].rpartition("/")
+  # As Keras's own layers do to be quantized: a built layer takes no variables else.
+  layer._tracker.unlock()
+  layer._untrack_variable(old)
+  with keras.name_scope(scope, override_parent=parent):
+    new = keras.Variable(initializer, shape, old.dtype, name=name)
+  setattr(layer, name, new)
+  layer._tracker.lock()
+  values = keras.ops.convert_to_numpy(new).copy()
+  kept = min(rows, old.shape[0])
+  values[:kept] = keras.ops.convert_to_numpy(old)[:kept]
+  new.assign(values)
+
+
 def create_dense(
   width: int,
   name: str,

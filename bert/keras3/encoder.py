@@ -288,7 +288,9 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
 
     Args:
       inputs: int `[B, S]`, ids of tokens; or a dictionary with `input_ids` and any of the next
-        three arguments.
+        three arguments. Instead of `input_ids` it may have `inputs_embeds`, `[B, S, E]`, vectors
+        for the word embeddings, and with either `head_mask`, float `[N]` or for each layer
+        `[L, N]`, by which attention probabilities are multiplied.
       attention_mask: `[B, S]`, 1 for a token, 0 for padding; ones by default.
       token_type_ids: int `[B, S]`, segments; zeros by default.
       position_ids: int `[B, S]`; 0, 1, 2, ... by default.
@@ -307,21 +309,33 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       ValueError: `input_ids` is missing, or an input is unknown.
     """
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
-    input_ids, mask = inputs["input_ids"], inputs["attention_mask"]
-    mask = ops.ones_like(input_ids, "int32") if mask is None else ops.cast(mask, "int32")
+    input_ids, vectors = inputs["input_ids"], inputs["inputs_embeds"]
+    mask = inputs["attention_mask"]
+    if mask is None:
+      mask = ops.ones_like(input_ids if vectors is None else vectors[..., 0], "int32")
+    mask = ops.cast(mask, "int32")
     embedded = self.embeddings(
-      input_ids, inputs["token_type_ids"], inputs["position_ids"], training=training
+      input_ids if vectors is None else None,
+      inputs["token_type_ids"],
+      inputs["position_ids"],
+      training=training,
+      inputs_embeds=vectors,
     )
     if self.embedding_projection is not None:
       embedded = self.embedding_projection(embedded)
     states = [embedded]
     layers = [self.encoder_layers[index] for index in self._schedule]
-    for layer in layers:
-      states.append(layer(states[-1], attention_mask=mask, training=training))
+    head_masks = _for_layers(inputs["head_mask"], len(layers))
+    for layer, head_mask in zip(layers, head_masks, strict=True):
+      state = layer(states[-1], attention_mask=mask, training=training, head_mask=head_mask)
+      states.append(state)
     attentions = None
     if output_attentions:
-      pairs = zip(layers, states, strict=False)  # the last state is the output
-      attentions = tuple(layer.attention_maps(x, mask) for layer, x in pairs)
+      attentions = tuple(
+        layer.attention_maps(x, mask)
+        * (1.0 if head_mask is None else ops.cast(head_mask, self.compute_dtype)[:, None, None])
+        for layer, x, head_mask in zip(layers, states[:-1], head_masks, strict=True)
+      )
     if self.final_norm is not None:
       states[-1] = self.final_norm(states[-1])
     return self._outputs(states, mask, output_hidden_states, attentions)
@@ -349,7 +363,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
   ):
     """Returns shapes and types of the outputs, without tracing the layers."""
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
-    batch_size, length = inputs["input_ids"].shape
+    vectors = inputs["inputs_embeds"]
+    batch_size, length = inputs["input_ids"].shape if vectors is None else vectors.shape[:2]
     vectors = (batch_size, length, self.hidden_size)
     outputs = {
       "last_hidden_state": keras.KerasTensor(vectors, self.compute_dtype),
@@ -389,6 +404,15 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     gathered = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
     given = {name: value for name, value in gathered.items() if value is not None}
     return ops.stack(self(given, output_attentions=True)["attentions"], axis=1)
+
+  def resize_vocabulary(self, rows: int) -> None:
+    """Changes the size of the vocabulary; the rows that stay keep their values.
+
+    Raises:
+      ValueError: `rows` is below 1.
+    """
+    self.embeddings.resize_vocabulary(rows)
+    self.vocab_size = rows
 
   def padding_mask(self, input_ids):
     """Computes the `attention_mask` of padded ids: int32 `[B, S]`, 0 at `pad_token_id`."""
@@ -500,13 +524,27 @@ def gather_inputs(inputs, attention_mask, token_type_ids, position_ids) -> dict:
     "attention_mask": attention_mask,
     "token_type_ids": token_type_ids,
     "position_ids": position_ids,
+    "head_mask": None,
+    "inputs_embeds": None,
   }
   if not isinstance(inputs, dict):
     return {**gathered, "input_ids": inputs}
   unknown = sorted(set(inputs) - set(gathered))
-  if inputs.get("input_ids") is None or unknown:
+  if (inputs.get("input_ids") is None) == (inputs.get("inputs_embeds") is None) or unknown:
     raise ValueError(
-      f"The inputs of BERT are input_ids and, optionally, {', '.join(list(gathered)[1:])}; got "
-      f"{', '.join(map(str, inputs)) or 'none'}."
+      f"The inputs of BERT are input_ids or inputs_embeds and, optionally, "
+      f"{', '.join(list(gathered)[1:-1])}; got {', '.join(map(str, inputs)) or 'none'}."
     )
   return {**gathered, **{name: value for name, value in inputs.items() if value is not None}}
+
+
+def _for_layers(head_mask, count: int) -> list:
+  """Splits a head mask, `[N]` or `[L, N]`, into that of each of L layers; None for none."""
+  if head_mask is None:
+    return [None] * count
+  head_mask = ops.convert_to_tensor(head_mask)
+  if len(head_mask.shape) == 1:
+    return [head_mask] * count
+  if head_mask.shape[0] != count:
+    raise ValueError(f"head_mask has {head_mask.shape[0]} rows; the model has {count} layers.")
+  return list(ops.unstack(head_mask, count))

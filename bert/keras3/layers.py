@@ -26,6 +26,7 @@ from bert.keras3.building_blocks import (
   create_normalization,
   register,
   require_one_of,
+  resize_rows,
   scope_below,
 )
 from bert.keras3.input_checks import check_length
@@ -121,22 +122,33 @@ class BertEmbeddings(SpecLayer):
       name=name,
     )
 
-  def call(self, input_ids, token_type_ids=None, position_ids=None, training=None):
+  def resize_vocabulary(self, rows: int) -> None:
+    """Changes the number of word embeddings; see `building_blocks.resize_rows`."""
+    resize_rows(self, "word_embeddings", rows)
+    self.spec.vocab_size = rows
+
+  def call(
+    self, input_ids, token_type_ids=None, position_ids=None, training=None, inputs_embeds=None
+  ):
     """Looks up the embeddings of tokens.
 
     Args:
-      input_ids: int `[B, S]`.
+      input_ids: int `[B, S]`; not read with `inputs_embeds`.
       token_type_ids: int `[B, S]`; zeros by default.
       position_ids: int `[B, S]` or `[S]`; 0, 1, 2, ... by default.
       training: whether to apply dropout.
+      inputs_embeds: `[B, S, W]`, vectors to take instead of the word embeddings.
 
     Returns:
       `[B, S, W]`.
     """
-    input_ids = ops.cast(input_ids, "int32")
-    total = ops.take(self.word_embeddings, input_ids, axis=0)
-    if self.family.padding_is_fixed:
-      total = self._without_gradient(total, input_ids)
+    if inputs_embeds is not None:  # all of them are tokens, none is padding
+      input_ids = ops.full_like(inputs_embeds[..., 0], self.spec.pad_token_id + 1, dtype="int32")
+      total = ops.cast(inputs_embeds, self.compute_dtype)
+    else:
+      input_ids = ops.cast(input_ids, "int32")
+      total = ops.take(self.word_embeddings, input_ids, axis=0)
+    total = self._without_gradient(total, input_ids)
     if self.token_type_embeddings is not None:
       total = total + self._segments(input_ids, token_type_ids)
     total = total + self._positions(input_ids, position_ids)
@@ -184,13 +196,18 @@ class BertEmbeddings(SpecLayer):
     return self._without_gradient(vectors, position_ids)
 
   def _without_gradient(self, vectors, ids):
-    """Stops the gradients of the vectors of padding."""
+    """Stops the gradients of the vectors of padding, in families that do."""
+    if not self.family.padding_is_fixed:
+      return vectors
     is_padding = ops.equal(ids, self.spec.pad_token_id)[..., None]
     return ops.where(is_padding, ops.stop_gradient(vectors), vectors)
 
-  def compute_output_spec(self, input_ids, token_type_ids=None, position_ids=None, training=None):
+  def compute_output_spec(
+    self, input_ids, token_type_ids=None, position_ids=None, training=None, inputs_embeds=None
+  ):
     """Returns the shape and type of the output."""
-    return keras.KerasTensor((*input_ids.shape, self.spec.hidden_size), self.compute_dtype)
+    shape = input_ids.shape if inputs_embeds is None else inputs_embeds.shape[:-1]
+    return keras.KerasTensor((*shape, self.spec.hidden_size), self.compute_dtype)
 
 
 def sinusoidal_embeddings(position_ids, width: int):
@@ -324,20 +341,23 @@ class TransformerLayer(SpecLayer):
     self.feed_forward.build(shape)
     self.built = True
 
-  def call(self, hidden_states, attention_mask=None, training=None):
+  def call(self, hidden_states, attention_mask=None, training=None, head_mask=None):
     """Transforms the vectors of each sequence.
 
     Args:
       hidden_states: `[B, S, W]`.
       attention_mask: `[B, S]` or `[B, S, S]`, 0 for hidden tokens; none by default.
       training: whether to apply dropout.
+      head_mask: float `[N]`, see `SelfAttention`.
 
     Returns:
       `[B, S, W]`.
     """
 
     def attend(x):
-      return self.attention(x, attention_mask=attention_mask, training=training)
+      return self.attention(
+        x, attention_mask=attention_mask, training=training, head_mask=head_mask
+      )
 
     def feed_forward(x):
       return self.feed_forward(x)
@@ -361,6 +381,6 @@ class TransformerLayer(SpecLayer):
       update = self.skip(update, training=training)
     return residual + update if pre else norm(residual + update)
 
-  def compute_output_spec(self, hidden_states, attention_mask=None, training=None):
+  def compute_output_spec(self, hidden_states, attention_mask=None, training=None, head_mask=None):
     """Returns the shape and type of the output."""
     return keras.KerasTensor(hidden_states.shape, self.compute_dtype)

@@ -377,13 +377,16 @@ class BertForMultipleChoice(PretrainedModel):
     self, inputs, attention_mask=None, token_type_ids=None, position_ids=None, **arguments
   ):
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
-    shape = inputs["input_ids"].shape
+    inputs = {name: x for name, x in inputs.items() if x is not None}
+    vectors = inputs.get("inputs_embeds")
+    shape = inputs["input_ids"].shape if vectors is None else vectors.shape[:-1]
     if len(shape) != 3:
       raise ValueError(f"Choices must be [B, N, S], N texts for each question, not {list(shape)}.")
-    _, num_choices, length = ops.shape(inputs["input_ids"])
+    num_choices = ops.shape(inputs["input_ids"] if vectors is None else vectors)[1]
     flat = {
-      name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None
-    }  # [B * N, S]
+      name: x if name == "head_mask" else ops.reshape(x, (-1, *ops.shape(x)[2:]))  # [B * N, S]
+      for name, x in inputs.items()
+    }
     return {**super()._encode(flat, **arguments), "num_choices": num_choices}
 
   def _outputs(self, outputs):

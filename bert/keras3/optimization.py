@@ -84,7 +84,7 @@ class AdamWeightDecay(LoopMethods, keras.optimizers.Optimizer):
 
   def _decay_rate(self, variable: keras.Variable) -> float:
     path, group = self.path_and_group(variable)
-    excluded = any(re.search(pattern, path) for pattern in self.no_weight_decay)
+    excluded = any(matches(pattern, path) for pattern in self.no_weight_decay)
     return 0.0 if excluded else group.get("weight_decay", self.weight_decay_rate)
 
   def _factor(self, variable: keras.Variable) -> float:
@@ -140,6 +140,11 @@ class AdamWeightDecay(LoopMethods, keras.optimizers.Optimizer):
     )
     config.pop("weight_decay", None)  # Keras's own, not used
     return config
+
+
+def matches(pattern: str, path: str) -> bool:
+  """Tells whether a regular expression is found in the path of a variable."""
+  return re.search(pattern, path) is not None
 
 
 def _dense(gradient):

@@ -22,6 +22,7 @@ from bert.keras3.building_blocks import (
   create_normalization,
   register,
   require_one_of,
+  resize_rows,
 )
 from bert.keras3.heads import EncoderHead, TaskHead, pool
 from bert.keras3.weights import original_names
@@ -102,6 +103,11 @@ class MaskedLMHead(TokensHead):
       shape=(self.spec.vocab_size,), initializer="zeros", name="output_bias"
     )
     self.built = True
+
+  def resize_vocabulary(self, rows: int) -> None:
+    """Changes the number of scores; see `building_blocks.resize_rows`."""
+    resize_rows(self, "output_bias", rows)
+    self.spec.vocab_size = rows
 
   def call(self, states, table, positions=None):
     """Scores the vocabulary for tokens.

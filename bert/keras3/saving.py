@@ -231,9 +231,12 @@ def _layers(model) -> Iterator[keras.layers.Layer]:
 
 
 def _kind(layer) -> str:
-  """Returns the name of a class of `bert.keras3`; empty for classes of others."""
-  package, _, name = keras.saving.get_registered_name(type(layer)).rpartition(">")
-  return name if package == "bert" else ""
+  """Returns the name of a class of `bert.keras3`, perhaps a base; empty for those of others."""
+  for layer_class in type(layer).__mro__:
+    package, _, name = keras.saving.get_registered_name(layer_class).rpartition(">")
+    if package == "bert":
+      return name
+  return ""
 
 
 def _config(layer) -> dict[str, Any]:

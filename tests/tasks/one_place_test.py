@@ -45,6 +45,7 @@ ALLOWED = {
   ("bert/__main__.py", "run_classifier"): "the first command that a newcomer tries",
   **{("bert/__init__.py", kind.script): "modules of the root, for type checkers" for kind in ROWS},
   # Other things of the same name.
+  ("bert/transformers/pipelines.py", "ner"): "transformers' short name of a pipeline",
   ("bert/exporting/hub_preprocess.py", "sentences"): "an argument of text preprocessors on the Hub",
   ("bert/text/corpus_statistics.py", "sentences"): "the sentences of a corpus",
   ("extract_features.py", "similarity"): "a flag, and a key in what it writes",

@@ -52,6 +52,8 @@ class Transformers:
   absent_keys: frozenset[str] = frozenset()  # keys that its `config.json` does not have
   # Key -> value, which each `config.json` gets.
   fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  # Whether its encoder alone has a pooler although the original's family has none.
+  encoder_has_pooler: bool = False
   has_model_type: bool = True  # whether the original's configuration names the family, too
   # Classes whose heads have a hidden layer that the original's lack.
   classes_with_hidden_layers: tuple[str, ...] = ()

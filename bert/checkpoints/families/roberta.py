@@ -44,6 +44,7 @@ FILES = form.FamilyFiles(
       "pad_token_id": 1,
     },
     original_defaults={"type_vocab_size": 1, "layer_norm_eps": 1e-5},
+    encoder_has_pooler=True,
     fixed={"bos_token_id": 0, "eos_token_id": 2},
     missing_heads=dict.fromkeys((form.PRETRAINING, form.NEXT_SENTENCE), form.NO_SENTENCE_PAIRS),
   ),

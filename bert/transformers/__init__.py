@@ -1,0 +1,70 @@
+"""The TensorFlow classes of transformers 4, of which transformers 5 has none any more.
+
+  from bert.transformers import AutoTokenizer, TFAutoModelForSequenceClassification
+
+A line that says `from transformers import ...` says `from bert.transformers import ...`, and the
+rest stays as it is, for models of BERT, RoBERTa, DistilBERT, ALBERT and ELECTRA; what is here,
+docs/transformers.md lists. The package transformers itself is not needed, and may be used, too.
+"""
+
+import os
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+  """Finds what a name stands for, and imports no more than that needs.
+
+  Raises:
+    ImportError: there is no such class here; says what to do.
+    AttributeError: it is no name of a class or function.
+  """
+  is_module = os.path.isfile(os.path.join(os.path.dirname(__file__), f"{name}.py"))
+  if not (is_module or name.startswith("_")):
+    for module in _modules():
+      found = vars(module).get(name)
+      if getattr(found, "__module__", "").startswith(__name__):
+        return found
+    if name[0].isupper():
+      raise ImportError(_missing(name))
+  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _modules() -> Iterator[ModuleType]:
+  """Yields the modules with public names, those that need no TensorFlow first."""
+  from bert.transformers import configurations
+
+  yield configurations
+  _use_tensorflow()
+  from bert.transformers import callbacks, main_layers, models, optimization, outputs, seeds
+
+  yield from (callbacks, main_layers, models, optimization, outputs, seeds)
+  from bert.transformers import task_models
+
+  yield task_models
+
+
+def _use_tensorflow() -> None:
+  """Chooses the backend, before Keras is imported."""
+  os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+  import keras
+
+  if keras.backend.backend() != "tensorflow":
+    raise ImportError(
+      f"bert.transformers needs Keras on TensorFlow, which is on {keras.backend.backend()} here: "
+      "set KERAS_BACKEND=tensorflow. On other backends, bert.keras3 has the same models."
+    )
+
+
+def _missing(name: str) -> str:
+  """Says why a name is not here, and what to do."""
+  if name.startswith("Flax"):
+    return f"{name}: bert.transformers has models for TensorFlow; bert.keras3 has them for JAX."
+  if name.startswith(("TF", "Auto")) or name.endswith(("Config", "Tokenizer", "TokenizerFast")):
+    return (
+      f"bert.transformers has no {name}: it has encoders of BERT, RoBERTa, DistilBERT, ALBERT and "
+      "ELECTRA without decoders. docs/transformers.md lists its classes. For other models use "
+      "transformers 5 with PyTorch, or transformers<5 with TensorFlow."
+    )
+  return f"bert.transformers has no {name}. docs/transformers.md lists what it has."

@@ -1,0 +1,107 @@
+"""Metrics of any kind at the end of an epoch, as in transformers.
+
+callback = KerasMetricCallback(metric_fn=compute_metrics, eval_dataset=validation)
+model.fit(train, validation_data=validation, callbacks=[callback])
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert.transformers.losses import IGNORED
+from bert.transformers.outputs import ModelOutput
+
+
+class KerasMetricCallback(keras.callbacks.Callback):
+  """Computes a metric of all predictions for a data set after each epoch; it is in the history."""
+
+  def __init__(
+    self,
+    metric_fn: Callable,
+    eval_dataset,
+    output_cols: Sequence[str] | None = None,
+    label_cols: str | Sequence[str] | None = None,
+    batch_size: int | None = None,
+    predict_with_generate: bool = False,
+    **kwargs,
+  ):
+    """Sets what to compute.
+
+    Args:
+      metric_fn: of predictions and labels, arrays each (or tuples and dictionaries of arrays where
+        there are several): returns numbers by name.
+      eval_dataset: batches of inputs and labels; or a pair of arrays, with `batch_size`.
+      output_cols: names of the outputs; by default all but loss, states and attentions.
+      label_cols: names of the labels, where they are among the inputs; by default the model's.
+      batch_size: of arrays.
+      predict_with_generate: not here: encoders generate no text.
+      **kwargs: about the generation of texts; refused, too.
+
+    Raises:
+      ValueError: arrays without a batch size, or texts are to be generated.
+    """
+    super().__init__()
+    if predict_with_generate or kwargs:
+      raise ValueError("predict_with_generate: these models are encoders, which generate no text.")
+    if not isinstance(eval_dataset, tf.data.Dataset):
+      if batch_size is None:
+        raise ValueError("eval_dataset consists of arrays: give a batch_size.")
+      eval_dataset = tf.data.Dataset.from_tensor_slices(eval_dataset).batch(batch_size)
+    self.metric_fn = metric_fn
+    self.eval_dataset = eval_dataset
+    self.output_cols = output_cols
+    self.label_cols = [label_cols] if isinstance(label_cols, str) else label_cols
+
+  def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+    """Predicts, computes, and adds the results to the logs."""
+    del epoch
+    found, labels = [], []
+    for batch in self.eval_dataset:
+      inputs, right = self._parts(batch)
+      found.append(self._outputs(self.model.predict_on_batch(inputs)))
+      labels.append(right)
+    results = self.metric_fn((_joined(found), _joined(labels)))
+    if not isinstance(results, Mapping):
+      raise TypeError(f"metric_fn returned {type(results).__name__}; a dictionary is needed.")
+    if logs is not None:
+      logs.update({name: float(value) for name, value in results.items()})
+
+  def _parts(self, batch):
+    inputs, right = batch[:2] if isinstance(batch, tuple) else (batch, None)
+    names = self.label_cols or getattr(self.model, "label_names", ("labels",))
+    if isinstance(inputs, Mapping):
+      own = {name: inputs[name] for name in names if name in inputs}
+      inputs = {name: value for name, value in inputs.items() if name not in own}
+      right = own if right is None else right
+    if isinstance(right, Mapping):
+      right = {name: right[name] for name in names if name in right} or right
+      right = next(iter(right.values())) if len(right) == 1 else right
+    if right is None:
+      raise ValueError("KerasMetricCallback: eval_dataset has no labels.")
+    return inputs, keras.tree.map_structure(np.asarray, right)
+
+  def _outputs(self, outputs):
+    if not isinstance(outputs, ModelOutput):
+      return outputs
+    hidden = ("loss", "hidden_states", "attentions")
+    names = self.output_cols or [name for name in outputs if name not in hidden]
+    values = {name: outputs[name] for name in names}
+    return next(iter(values.values())) if len(values) == 1 else values
+
+
+def _joined(batches: list):
+  """Joins batches; where sequences differ in length, they are filled with -100."""
+  if isinstance(batches[0], Mapping):
+    return {name: _joined([batch[name] for batch in batches]) for name in batches[0]}
+  if isinstance(batches[0], (list, tuple)):
+    return tuple(_joined(list(each)) for each in zip(*batches, strict=True))
+  arrays = [np.asarray(batch) for batch in batches]
+  if arrays[0].ndim > 1:
+    longest = max(array.shape[1] for array in arrays)
+    rest = [(0, 0)] * (arrays[0].ndim - 2)
+    arrays = [
+      np.pad(x, [(0, 0), (0, longest - x.shape[1]), *rest], constant_values=IGNORED) for x in arrays
+    ]
+  return np.concatenate(arrays)

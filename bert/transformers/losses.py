@@ -1,0 +1,65 @@
+"""Losses of the models' labels, of the shapes of transformers: one for each text, or `[1]`.
+
+Letters in shapes: B = batch size, S = sequence length, C = number of classes.
+"""
+
+import keras
+from keras import ops
+
+IGNORED = -100
+
+
+def of_texts(labels, logits):
+  """Computes float32 `[B]` of int labels `[B]`; of float ones where there is one class alone."""
+  if len(logits.shape) == 1 or logits.shape[1] == 1:
+    return ops.square(ops.reshape(logits, (-1,)) - ops.cast(ops.reshape(labels, (-1,)), "float32"))
+  return _of_classes(ops.reshape(labels, (-1,)), logits)
+
+
+def of_tokens(labels, logits):
+  """Computes float32 `[1]`: the mean of the tokens whose label is not negative."""
+  return _mean_of_counted(labels, logits, ops.greater_equal(labels, 0))
+
+
+def of_masked_words(labels, logits):
+  """Computes float32 `[1]`: the mean of the tokens whose label is not -100."""
+  return _mean_of_counted(labels, logits, ops.not_equal(labels, IGNORED))
+
+
+def of_sentences(labels, logits):
+  """Computes float32 `[B]`: 0 for a label of -100."""
+  counted = ops.cast(ops.not_equal(labels, IGNORED), "float32")
+  return _of_classes(ops.relu(labels), logits) * counted
+
+
+def of_spans(labels, logits):
+  """Computes float32 `[B]`: the mean of both ends.
+
+  Args:
+    labels: positions of start and end, int `[B]` each; outside the text they are the last one.
+    logits: of start and end, `[B, S]` each.
+  """
+  start, end = (
+    _of_classes(ops.reshape(position, (-1,)), scores)
+    for position, scores in zip(labels, logits, strict=True)
+  )
+  return (start + end) / 2.0
+
+
+def of_words_and_sentences(labels, logits):
+  """Computes float32 `[1]`: the mean of the masked words and that of the pairs."""
+  words = of_masked_words(labels[0], logits[0])
+  pairs = ops.reshape(labels[1], (-1,))
+  return words + _mean_of_counted(pairs, logits[1], ops.not_equal(pairs, IGNORED))
+
+
+def _of_classes(labels, logits):
+  return keras.losses.sparse_categorical_crossentropy(
+    ops.cast(labels, "int32"), ops.cast(logits, "float32"), from_logits=True
+  )
+
+
+def _mean_of_counted(labels, logits, counted):
+  counted = ops.cast(counted, "float32")
+  losses = _of_classes(ops.relu(labels), logits) * counted
+  return ops.reshape(ops.sum(losses) / ops.sum(counted), (1,))

@@ -1,0 +1,578 @@
+"""What the models have in common: calls, losses, training, files, as in transformers 4.
+
+  model = TFBertForSequenceClassification.from_pretrained("a_folder", num_labels=3)
+  outputs = model(**tokenizer(texts, padding=True, return_tensors="tf"), labels=labels)
+  model.compile(optimizer=AdamWeightDecay(2e-5))     # without a loss: the model's own
+  model.fit(dataset)
+  model.save_pretrained("another_folder")
+
+The encoder and the heads are those of `bert.keras3`, on the TensorFlow backend.
+
+Letters in shapes: B = batch size, S = sequence length, L = layers, N = heads.
+"""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+from keras import ops
+
+from bert.checkpoints import model_source, transformers_folder, transformers_heads
+from bert.checkpoints.families import form
+from bert.io import json_files
+from bert.keras3 import weights
+from bert.keras3.models import PretrainedModel
+from bert.model.families import FAMILIES
+from bert.transformers import configurations, tf_datasets
+from bert.transformers.configurations import PretrainedConfig, refuse_upload, without_options
+from bert.transformers.main_layers import MAIN_LAYERS, TFMainLayer
+from bert.transformers.outputs import ModelOutput
+
+ENCODER_INPUTS = (
+  *("input_ids", "attention_mask", "token_type_ids", "position_ids"),
+  *("head_mask", "inputs_embeds"),
+)
+_ON_REQUEST = ("output_attentions", "output_hidden_states", "return_dict")
+
+
+class TFPreTrainedModel(PretrainedModel):
+  """The base of all models.
+
+  Attributes:
+    config: its configuration.
+    config_class: of that.
+    base_model_prefix: the attribute with the encoder.
+    head: what it computes: the end of its name, as `ForMaskedLM`; "Model" without a head.
+    label_names: the arguments with labels.
+  """
+
+  config_class: ClassVar[type[PretrainedConfig]] = PretrainedConfig
+  base_model_prefix: ClassVar[str] = ""
+  main_input_name: ClassVar[str] = "input_ids"
+  head: ClassVar[str] = form.ENCODER
+  label_names: ClassVar[tuple[str, ...]] = ()
+  output_type: ClassVar[type[ModelOutput]] = ModelOutput
+  loss_of: ClassVar[Callable[..., Any] | None] = None
+
+  def __init__(self, config: PretrainedConfig, *inputs, **kwargs):
+    """Creates the model with random weights.
+
+    Args:
+      config: its configuration, of this family.
+      *inputs: not used.
+      **kwargs: `name`; `add_pooling_layer` of a model without a head.
+
+    Raises:
+      ValueError: `config` is none of this family, or says what these models do not compute.
+    """
+    del inputs
+    if not isinstance(config, self.config_class):
+      raise ValueError(
+        f"{type(self).__name__} needs a {self.config_class.__name__}, not "
+        f"{type(config).__name__}. Of a name or folder: {type(self).__name__}.from_pretrained."
+      )
+    pooled = kwargs.pop("add_pooling_layer", self.reads_pooler())
+    encoder = self.create_encoder(config, pooled)
+    super().__init__(encoder, num_labels=config.num_labels, name=kwargs.pop("name", None))
+    self._own_config = config
+    for head in self._heads():
+      dropout = getattr(config, "classifier_dropout", None)
+      if dropout is not None and hasattr(head, "dropout"):
+        head.dropout.rate = dropout
+
+  @classmethod
+  def create_encoder(cls, config: PretrainedConfig, add_pooling_layer: bool) -> TFMainLayer:
+    """Creates the encoder of a model with this configuration."""
+    has_pooler = cls.head == form.ENCODER or FAMILIES[config.model_type].has_pooler
+    encoder = MAIN_LAYERS[config.model_type](
+      config,
+      add_pooling_layer and has_pooler,
+      architecture=cls.__name__.removeprefix("TF"),
+      name=cls.base_model_prefix or "bert",
+    )
+    encoder.add_pooler = add_pooling_layer  # without a layer, the first vector
+    return encoder
+
+  @property
+  def config(self) -> Any:
+    """Its `PretrainedConfig`; changes of sizes have no effect on a model that exists."""
+    return self._own_config
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns the content of the configuration, for Keras."""
+    return {"name": self.name, "config": self.config.to_dict()}
+
+  @classmethod
+  def from_config(cls, config, custom_objects=None, **kwargs) -> "TFPreTrainedModel":
+    """Creates a model with random weights.
+
+    Args:
+      config: a configuration, or what `get_config` returned.
+      custom_objects: not needed.
+      **kwargs: as in the constructor.
+    """
+    del custom_objects
+    if isinstance(config, PretrainedConfig):
+      return cls(config, **kwargs)
+    return cls(cls.config_class.from_dict(config["config"]), name=config.get("name"))
+
+  # -------------------------------------------------------------------------------------------
+  # Calls.
+
+  def __call__(self, input_ids=None, *args, **kwargs):
+    """Computes the outputs; arguments as in `call`, the tensors perhaps in a dictionary."""
+    names = self._parameters()
+    if isinstance(input_ids, (list, tuple)) and _holds_tensors(input_ids):
+      input_ids, args = input_ids[0], (*input_ids[1:], *args)
+    given = dict(zip(names[1:], args, strict=False))
+    if twice := sorted(set(given) & set(kwargs)):
+      raise TypeError(f"{type(self).__name__}: {', '.join(twice)} is given twice.")
+    given |= kwargs
+    self._refuse_unknown(given)
+    if isinstance(input_ids, Mapping):
+      given = {**{k: v for k, v in given.items() if v is not None}, **self._known(input_ids)}
+    elif input_ids is not None:
+      given["input_ids"] = input_ids
+    flags = {name: given.pop(name) for name in (*_ON_REQUEST, "training") if name in given}
+    tensors = {name: _as_tensor(value) for name, value in given.items() if value is not None}
+    if not tensors:
+      raise ValueError("You have to specify either input_ids or inputs_embeds.")
+    return super().__call__(tensors, **{k: v for k, v in flags.items() if v is not None})
+
+  def call(
+    self,
+    input_ids=None,
+    attention_mask=None,
+    token_type_ids=None,
+    position_ids=None,
+    head_mask=None,
+    inputs_embeds=None,
+    output_attentions=None,
+    output_hidden_states=None,
+    return_dict=None,
+    training=False,
+    **labels,
+  ):
+    """Computes the model's outputs, and its loss where labels are given.
+
+    Args:
+      input_ids: int `[B, S]`; or a dictionary of it and any of the others.
+      attention_mask: `[B, S]`, 1 for a token, 0 for padding.
+      token_type_ids: int `[B, S]`, the segments.
+      position_ids: int `[B, S]`.
+      head_mask: float `[N]` or `[L, N]`, 0 for heads without effect.
+      inputs_embeds: `[B, S, E]`, instead of `input_ids`.
+      output_attentions: whether to return `attentions`; by default as the configuration says.
+      output_hidden_states: whether to return `hidden_states`; likewise.
+      return_dict: False for a tuple; likewise.
+      training: whether to apply dropout.
+      **labels: those of `label_names`; see the class of the output.
+
+    Returns:
+      The class's output, or a tuple of its values.
+    """
+    inputs = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
+    inputs |= {"position_ids": position_ids, "head_mask": head_mask, "inputs_embeds": inputs_embeds}
+    inputs = {name: value for name, value in (inputs | labels).items() if value is not None}
+    inputs |= input_ids if isinstance(input_ids, Mapping) else {"input_ids": input_ids}
+    right = self._pop_labels(inputs)
+    attends = self.config.output_attentions if output_attentions is None else output_attentions
+    states = output_hidden_states
+    states = self.config.output_hidden_states if states is None else states
+    encoded = self._encode(
+      inputs, output_attentions=attends, output_hidden_states=states, training=training
+    )
+    values = self._values(encoded)
+    if right is not None and type(self).loss_of is not None:
+      values["loss"] = type(self).loss_of(right, _one_or_all(values))
+    values |= {name: encoded[name] for name in ("hidden_states", "attentions") if name in encoded}
+    output = self.output_type(**{k: v for k, v in values.items() if k in self.output_type.fields})
+    named = self.config.use_return_dict if return_dict is None else return_dict
+    return output if named else output.to_tuple()
+
+  def __init_subclass__(cls, **kwargs):
+    """Gives `call` the arguments that this class reads, for those who ask for its signature."""
+    super().__init_subclass__(**kwargs)
+    if "call" not in vars(cls):
+      cls.call = _with_signature(cls.call, cls._parameters())
+
+  def compute_output_spec(self, *args, **kwargs):
+    """Returns shapes and types of the outputs, by tracing."""
+    return keras.Layer.compute_output_spec(self, *args, **kwargs)
+
+  def _values(self, encoded) -> dict[str, Any]:
+    """Computes the outputs of the heads by name, of the encoder's outputs."""
+    return dict(zip(_logits_of(self.output_type), self._outputs(encoded), strict=True))
+
+  def _pop_labels(self, inputs: dict):
+    """Takes labels out of the inputs: one, or all of several where all are there."""
+    found = [inputs.pop(name, None) for name in self.label_names]
+    if not found or any(each is None for each in found):
+      return None
+    return found[0] if len(found) == 1 else tuple(found)
+
+  @classmethod
+  def _parameters(cls) -> tuple[str, ...]:
+    """Lists the arguments of `call` that the model reads, in order."""
+    names: tuple[str, ...] = ENCODER_INPUTS
+    if not _has_segments(cls):
+      names = tuple(each for each in names if each not in ("token_type_ids", "position_ids"))
+    return (*names, *_ON_REQUEST, *cls.label_names, "training")
+
+  def _refuse_unknown(self, given: Mapping[str, Any]) -> None:
+    names = self._parameters()
+    if unknown := sorted(set(given) - set(names)):
+      raise ValueError(
+        f"The following keyword arguments are not supported by this model: {', '.join(unknown)}. "
+        f"{type(self).__name__} reads {', '.join(names)}."
+      )
+
+  def _known(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Leaves out of a dictionary what the model does not read; logs it once for each name."""
+    names = self._parameters()
+    for name in inputs:
+      if name not in names and name not in self._ignored:
+        self._ignored.add(name)
+        logging.warning("%s does not read %r: ignored.", type(self).__name__, name)
+    return {name: value for name, value in inputs.items() if name in names and value is not None}
+
+  @property
+  def _ignored(self) -> set[str]:
+    return self.__dict__.setdefault("_ignored_names", set())
+
+  # -------------------------------------------------------------------------------------------
+  # Training.
+
+  def compile(self, optimizer="rmsprop", loss="auto_with_warning", metrics=None, **kwargs):
+    """Prepares for training; without a loss the model's own is minimized.
+
+    Args:
+      optimizer: as in `keras.Model.compile`.
+      loss: a Keras loss of the logits; by default, or "passthrough", the loss of the model.
+      metrics: of the logits.
+      **kwargs: as there.
+    """
+    if isinstance(loss, str) and loss in ("auto_with_warning", "passthrough"):
+      if loss == "auto_with_warning":
+        logging.info("compile() without a loss: the model's own loss of its labels is minimized.")
+      loss = None
+    self._has_own_loss = loss is None
+    names = _logits_of(self.output_type)
+    if loss is not None and len(names) > 1 and not isinstance(loss, Mapping):
+      losses = loss if isinstance(loss, (list, tuple)) else [loss] * len(names)
+      loss = dict(zip(names, losses, strict=True))
+    super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
+
+  def compile_from_config(self, config):
+    """Compiles as a saved model was."""
+    self.compile(**keras.saving.deserialize_keras_object(config))
+    if self.optimizer is not None and self.built:
+      self.optimizer.build(self.trainable_variables)
+
+  def train_step(self, data):
+    """Makes a step; labels may be in the dictionary of inputs or behind it."""
+    return super().train_step(self._with_labels(data))
+
+  def test_step(self, data):
+    """Evaluates a batch; see `train_step`."""
+    return super().test_step(self._with_labels(data))
+
+  def _with_labels(self, data):
+    """Makes (x, y, weights) in which the labels are where the loss reads them."""
+    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+    x = dict(x) if isinstance(x, Mapping) else {"input_ids": x}
+    found = {name: x[name] for name in self.label_names if name in x}
+    if y is None and found:
+      y = found if len(found) > 1 else next(iter(found.values()))
+    elif isinstance(y, Mapping) and set(y) <= set(self.label_names):
+      found |= y
+      ordered = {name: y[name] for name in self.label_names if name in y}
+      y = ordered if len(y) > 1 else next(iter(y.values()))
+    elif y is not None and len(self.label_names) == 1:
+      found[self.label_names[0]] = y
+    elif y is not None and self.label_names:
+      found |= dict(zip(self.label_names, y, strict=True))
+    if self._has_own_loss:
+      if len(found) < len(self.label_names) or not found:
+        raise ValueError(
+          f"{type(self).__name__} was compiled without a loss, so the data need "
+          f"{', '.join(self.label_names) or 'a loss: it has none of its own'}."
+        )
+      x |= found
+    else:
+      x = {name: value for name, value in x.items() if name not in self.label_names}
+    return x, y, sample_weight
+
+  def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+    """Computes the model's own loss, or the compiled one of its logits."""
+    if not getattr(self, "_has_own_loss", False):
+      y, y_pred = _matched(y, y_pred)
+      return keras.Model.compute_loss(self, x, y, y_pred, sample_weight, training)
+    loss = ops.mean(y_pred["loss"])
+    return loss + sum(self.losses) if self.losses else loss
+
+  def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    """Computes the compiled metrics of the logits."""
+    y, y_pred = _matched(y, y_pred)
+    return keras.Model.compute_metrics(self, x, y, y_pred, sample_weight)
+
+  # -------------------------------------------------------------------------------------------
+  # Files.
+
+  @classmethod
+  def from_pretrained(  # type: ignore[override]
+    cls,
+    pretrained_model_name_or_path: str | os.PathLike,
+    *model_args,
+    config: PretrainedConfig | None = None,
+    cache_dir: str | os.PathLike | None = None,
+    ignore_mismatched_sizes: bool = False,
+    output_loading_info: bool = False,
+    **kwargs,
+  ):
+    """Creates a model with the weights of a checkpoint.
+
+    Args:
+      pretrained_model_name_or_path: a folder of transformers; a checkpoint of the original; or the
+        name of a released model.
+      *model_args: not used.
+      config: its configuration, by default that beside the weights.
+      cache_dir: folder of downloads.
+      ignore_mismatched_sizes: leave weights of other shapes random, with a warning, instead of
+        raising an error.
+      output_loading_info: return a dictionary of what was not loaded, too.
+      **kwargs: keys of the configuration, such as `num_labels`. Arguments about the form of the
+        files (`from_pt`, `use_safetensors`, ...) make no difference.
+
+    Raises:
+      ValueError: the model does not exist, is of another family, or does not fit.
+    """
+    del model_args
+    path = configurations.in_subfolder(pretrained_model_name_or_path, kwargs)
+    path = model_source.local_path(path, cache_dir)
+    own = without_options(kwargs)
+    if config is None:
+      config, own = cls.config_class.from_pretrained(path, return_unused_kwargs=True, **own)
+    elif not isinstance(config, PretrainedConfig):
+      config = cls.config_class.from_pretrained(config)
+    config.name_or_path = os.fspath(pretrained_model_name_or_path)
+    model = cls(config, **own)
+    report = weights.load(model.checkpoint_variables(), path, True, model.optional_variables)
+    if report.mismatched and not ignore_mismatched_sizes:
+      first = report.mismatched[0]
+      raise ValueError(
+        f"{path}: {first}. Give the configuration of the checkpoint, or "
+        "ignore_mismatched_sizes=True to leave the variable random."
+      )
+    if not output_loading_info:
+      return model
+    return model, {
+      "missing_keys": list(report.missing),
+      "unexpected_keys": list(report.unexpected),
+      "mismatched_keys": [tuple(each) for each in report.mismatched],
+      "error_msgs": [],
+    }
+
+  def save_pretrained(  # type: ignore[override]
+    self, save_directory: str | os.PathLike, saved_model: bool = False, **kwargs
+  ) -> None:
+    """Writes a folder that transformers reads: `config.json` and `model.safetensors`.
+
+    Args:
+      save_directory: made if it does not exist.
+      saved_model: also write a SavedModel with the signature `serving_default`, in `saved_model/1`.
+      **kwargs: arguments about other forms of files; `push_to_hub` is refused.
+
+    Raises:
+      ValueError: transformers cannot compute what the model computes.
+      OSError: a file cannot be written.
+    """
+    refuse_upload(kwargs)
+    folder = os.path.expanduser(os.fspath(save_directory))
+    os.makedirs(folder, exist_ok=True)
+    tensors = {
+      name: np.asarray(variable, np.float32)
+      for name, variable in self.checkpoint_variables().items()
+    }
+    labels = [self.config.id2label[index] for index in range(self.num_labels)]
+    transformers_folder.write_folder(
+      folder,
+      self.bert.config.to_dict(),
+      tensors,
+      None,
+      False,
+      transformers_heads.Head(self.head, labels),
+      self.config.model_type,
+    )
+    path = os.path.join(folder, transformers_folder.CONFIG)
+    written = json_files.read_object(path)
+    config = configurations.CONFIGS[self.config.model_type].from_dict(
+      {**self.config.to_dict(), "architectures": written["architectures"]}
+    )
+    config.save_pretrained(folder)
+    if saved_model:
+      tf.saved_model.save(
+        self, os.path.join(folder, "saved_model", "1"), {"serving_default": self.serving}
+      )
+
+  @property
+  def serving(self):
+    """The model as a function of a dictionary of ids, for SavedModels."""
+
+    @tf.function(input_signature=[self.input_signature])
+    def serving(inputs):
+      return dict(self(inputs, training=False))
+
+    return serving
+
+  # -------------------------------------------------------------------------------------------
+  # Parts.
+
+  @property
+  def dummy_inputs(self) -> dict[str, tf.Tensor]:
+    """Ids with which the model may be called."""
+    ids = tf.constant([[7, 6, 0, 0, 1], [1, 2, 3, 0, 0], [0, 0, 0, 4, 5]], tf.int32)
+    return {"input_ids": ids}
+
+  @property
+  def input_signature(self) -> dict[str, tf.TensorSpec]:
+    """Shapes and types of ids, for `serving`."""
+    names = [name for name in ENCODER_INPUTS[:3] if name in self._parameters()]
+    shape = (None,) * self.export_rank
+    return {name: tf.TensorSpec(shape, tf.int32, name) for name in names}
+
+  def serving_output(self, output: ModelOutput) -> ModelOutput:
+    """Returns what `serving` returns of an output: all of it."""
+    return output
+
+  def get_input_embeddings(self):
+    """Returns the layer with the word embeddings."""
+    return self.bert.embeddings
+
+  def get_lm_head(self):
+    """Returns the head that scores the vocabulary; None without one."""
+    return getattr(self, "predictions", None)
+
+  def get_output_embeddings(self):
+    """Returns the layer by which the vocabulary is scored: that of the word embeddings, or None."""
+    return None if self.get_lm_head() is None else self.get_input_embeddings()
+
+  def get_bias(self) -> dict[str, tf.Variable] | None:
+    """Returns the bias of the scores of the vocabulary by name; None without one."""
+    head = self.get_lm_head()
+    return None if head is None else {"bias": head.output_bias.value}
+
+  def _get_word_embedding_weight(self, layer) -> tf.Variable | None:
+    """Returns the table of `get_input_embeddings` or `get_output_embeddings`."""
+    return None if layer is None else layer.word_embeddings.value
+
+  def resize_token_embeddings(self, new_num_tokens: int | None = None):
+    """Changes the size of the vocabulary; the rows that stay keep their values.
+
+    Compile the model again afterwards.
+
+    Args:
+      new_num_tokens: number of tokens; None changes nothing.
+
+    Returns:
+      The layer with the word embeddings.
+
+    Raises:
+      ValueError: it is not a whole number of at least 1.
+    """
+    if new_num_tokens is None or new_num_tokens == self.config.vocab_size:
+      return self.get_input_embeddings()
+    if isinstance(new_num_tokens, bool) or not isinstance(new_num_tokens, int):
+      raise ValueError(f"new_num_tokens is {new_num_tokens!r}; a whole number is needed.")
+    self.bert.resize_vocabulary(new_num_tokens)
+    for head in self._heads():
+      if hasattr(head, "resize_vocabulary"):
+        head.resize_vocabulary(new_num_tokens)
+    self.config.vocab_size = new_num_tokens
+    return self.get_input_embeddings()
+
+  def prepare_tf_dataset(self, dataset, batch_size: int = 8, shuffle: bool = True, **kwargs):
+    """Makes batches for `fit` of a data set; see `tf_datasets.prepare`."""
+    return tf_datasets.prepare(self, dataset, batch_size, shuffle, **kwargs)
+
+  def num_parameters(self, only_trainable: bool = False) -> int:
+    """Returns the number of parameters."""
+    variables = self.trainable_variables if only_trainable else self.variables
+    return sum(int(np.prod(variable.shape)) for variable in variables)
+
+  @property
+  def name_or_path(self) -> str:
+    """Where the model was loaded from."""
+    return self.config.name_or_path
+
+  @property
+  def framework(self) -> str:
+    """Always "tf"."""
+    return "tf"
+
+  @classmethod
+  def can_generate(cls) -> bool:
+    """Always False: these are encoders."""
+    return False
+
+
+def _with_signature(function: Callable, names: Sequence[str]) -> Callable:
+  """Copies a method under another signature: `self` and these names, all None by default."""
+
+  @functools.wraps(function)
+  def call(self, *args, **kwargs):
+    return function(self, *args, **kwargs)
+
+  signed: Any = call
+  first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+  rest = [first.replace(name=name, default=False if name == "training" else None) for name in names]
+  signed.__signature__ = inspect.Signature([first, *rest])
+  return signed
+
+
+def _has_segments(model_class: type[TFPreTrainedModel]) -> bool:
+  """Tells whether the arguments of a family's models have segments and positions."""
+  defaults = model_class.config_class.defaults()
+  return "type_vocab_size" in defaults or not model_class.config_class.model_type
+
+
+def _holds_tensors(values) -> bool:
+  """Tells a list of inputs from a list of ids."""
+  return bool(values) and all(
+    each is None or tf.is_tensor(each) or isinstance(each, (np.ndarray, keras.KerasTensor))
+    for each in values
+  )
+
+
+def _as_tensor(value):
+  if isinstance(value, (list, tuple)):
+    return np.asarray(value)
+  return value
+
+
+def _one_or_all(values: Mapping[str, Any]):
+  found = tuple(values.values())
+  return found[0] if len(found) == 1 else found
+
+
+def _logits_of(output_type: type[ModelOutput]) -> list[str]:
+  """Lists the outputs of the heads."""
+  return [n for n in output_type.fields if n not in ("loss", "hidden_states", "attentions")]
+
+
+def _matched(y, y_pred):
+  """Pairs labels with outputs as Keras's losses want them: logits, or dictionaries of both."""
+  if not isinstance(y_pred, ModelOutput):
+    return y, y_pred
+  names = _logits_of(type(y_pred))
+  outputs = {name: y_pred[name] for name in names if name in y_pred}
+  if len(outputs) == 1:
+    return y, next(iter(outputs.values()))
+  labels = y.values() if isinstance(y, Mapping) else y or ()
+  return dict(zip(outputs, labels, strict=False)), outputs

@@ -1,0 +1,288 @@
+"""The classes of transformers 4: what they compute, train, save and refuse.
+
+What transformers itself computed is in `classes.json`, in sums, which
+`conformance/transformers_classes.py` wrote.
+"""
+
+import json
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert import keras3
+from bert import transformers as room
+from bert.transformers import (
+  AutoConfig,
+  BertConfig,
+  DistilBertConfig,
+  KerasMetricCallback,
+  TFAutoModelForSequenceClassification,
+  TFBertForMaskedLM,
+  TFBertForQuestionAnswering,
+  TFBertForSequenceClassification,
+  TFBertModel,
+  TFDistilBertModel,
+  outputs,
+)
+from conformance import transformers_classes as oracle
+
+EXPECTED = json.loads((pathlib.Path(__file__).parent / "classes.json").read_text("utf-8"))
+SIZES = {
+  "vocab_size": 60,
+  "hidden_size": 16,
+  "num_hidden_layers": 2,
+  "num_attention_heads": 2,
+  "intermediate_size": 24,
+  "max_position_embeddings": 40,
+  "initializer_range": 0.2,
+}
+IDS = np.random.default_rng(0).integers(4, 60, (8, 7))
+MASK = np.ones_like(IDS)
+LABELS = np.arange(8) % 3
+
+
+@pytest.fixture(scope="module")
+def model():
+  keras.utils.set_random_seed(1)
+  return TFBertForSequenceClassification(BertConfig(**SIZES, num_labels=3))
+
+
+# ---------------------------------------------------------------------------------------------
+# What they compute.
+
+
+@pytest.mark.parametrize("model_class", oracle.all_classes(), ids=lambda each: each.__name__)
+def test_a_class_computes_what_transformers_computes(model_class):
+  model = oracle.model_of(model_class)
+  found = oracle.sums_of(oracle.computed(model, oracle.inputs_of(model), oracle.labels_of(model)))
+  expected = EXPECTED[model_class.__name__]
+  missing = oracle.NOT_THERE.get(model_class.__name__, ())
+  found = {name: sums for name, sums in found.items() if name.partition(".")[0] not in missing}
+  assert sorted(found) == sorted(expected)
+  for name, sums in expected.items():
+    np.testing.assert_allclose(found[name], sums, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+def test_all_forms_of_inputs_and_outputs(model):
+  output = model({"input_ids": IDS, "attention_mask": MASK})
+  for same in (
+    model(IDS, MASK),
+    model([IDS, MASK]),
+    model(input_ids=IDS, attention_mask=tf.constant(MASK)),
+    model(IDS.tolist()),
+  ):
+    np.testing.assert_allclose(output.logits, same["logits"], atol=1e-6)
+  labelled = model(IDS, labels=LABELS, output_attentions=True, output_hidden_states=True)
+  assert labelled.loss.shape == (8,)
+  assert labelled[0] is labelled.loss
+  assert list(labelled) == ["loss", "logits", "hidden_states", "attentions"]
+  assert len(labelled.hidden_states) == 3
+  assert labelled.attentions[0].shape == (8, 2, 7, 7)
+  assert output.loss is None
+  assert isinstance(output, outputs.ModelOutput)
+  as_tuple = model(IDS, return_dict=False)
+  np.testing.assert_allclose(as_tuple[0], output.to_tuple()[0], atol=1e-6)
+  in_graph = tf.function(model)({"input_ids": IDS, "attention_mask": MASK})
+  np.testing.assert_allclose(in_graph.logits, output.logits, atol=1e-5)
+  assert type(in_graph) is type(output)
+
+
+def test_vectors_and_masks_of_heads(model):
+  vectors = tf.gather(tf.convert_to_tensor(model.get_input_embeddings().word_embeddings), IDS)
+  logits = model(IDS).logits
+  np.testing.assert_allclose(model(inputs_embeds=vectors).logits, logits, atol=1e-6)
+  np.testing.assert_allclose(model(IDS, head_mask=np.ones([2, 2])).logits, logits, atol=1e-6)
+  off = model(IDS, head_mask=np.array([0.0, 1.0]), output_attentions=True)
+  assert np.all(np.asarray(off.attentions[1])[:, 0] == 0)
+  assert np.abs(off.logits - logits).max() > 1e-4
+
+
+# ---------------------------------------------------------------------------------------------
+# Training.
+
+
+def test_fit_with_the_models_own_loss_and_with_one_of_keras():
+  keras.utils.set_random_seed(1)
+  model = TFBertForSequenceClassification(BertConfig(**SIZES, num_labels=3))
+  expected = float(tf.reduce_mean(model(IDS, labels=LABELS).loss))
+  own = {"input_ids": IDS, "attention_mask": MASK, "labels": LABELS}
+  model.compile(optimizer=keras.optimizers.SGD(0.0), metrics=["accuracy"])
+  assert model.evaluate(own, verbose=0)[0] == pytest.approx(expected, rel=1e-5)
+  del own["labels"]
+  pairs = tf.data.Dataset.from_tensor_slices((own, LABELS)).batch(4)
+  assert model.evaluate(pairs, verbose=0)[0] == pytest.approx(expected, rel=1e-5)
+  loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  model.compile(optimizer=keras.optimizers.Adam(0.01), loss=loss, metrics=["accuracy"])
+  history = model.fit(own, LABELS, epochs=8, batch_size=8, verbose=0).history
+  assert history["loss"][-1] < expected * 0.9
+  predicted = model.predict(own, verbose=0)
+  np.testing.assert_allclose(predicted.logits, model(IDS).logits, atol=1e-4)
+
+
+def test_questions_train_on_both_positions():
+  model = TFBertForQuestionAnswering(BertConfig(**SIZES))
+  positions = {"end_positions": LABELS + 1, "start_positions": LABELS}
+  expected = model(IDS, **positions).loss
+  model.compile(optimizer=keras.optimizers.SGD(0.0))
+  found = model.evaluate({"input_ids": IDS}, positions, verbose=0)
+  assert found == pytest.approx(float(tf.reduce_mean(expected)), rel=1e-5)
+  loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  model.compile(optimizer=keras.optimizers.SGD(0.0), loss=loss)
+  found = model.evaluate({"input_ids": IDS}, positions, verbose=0)[0]
+  assert found == pytest.approx(2 * float(tf.reduce_mean(expected)), rel=1e-5)
+
+
+def test_a_model_in_a_functional_one_and_frozen_layers():
+  encoder = TFBertModel(BertConfig(**SIZES))
+  ids = keras.Input((7,), dtype="int32")
+  mask = keras.Input((7,), dtype="int32")
+  scores = keras.layers.Dense(1, activation="sigmoid")(encoder(ids, attention_mask=mask)[1])
+  model = keras.Model([ids, mask], scores)
+  encoder.bert.encoder.layer[0].trainable = False
+  before = [np.array(v) for v in encoder.bert.encoder.layer[0].weights]
+  model.compile("adam", "binary_crossentropy")
+  model.fit([IDS, MASK], LABELS % 2, verbose=0)
+  for was, variable in zip(before, encoder.bert.encoder.layer[0].weights, strict=True):
+    np.testing.assert_array_equal(was, variable)
+  encoder.layers[0].trainable = False
+  assert len(model.trainable_variables) == 2
+
+
+def test_rows_to_batches_and_a_metric_of_all_predictions(model):
+  rows = [{"input_ids": [5] * (3 + n % 2), "text": "x", "label": int(LABELS[n])} for n in range(8)]
+
+  def pad(rows):
+    longest = max(len(row["input_ids"]) for row in rows)
+    ids = [row["input_ids"] + [0] * (longest - len(row["input_ids"])) for row in rows]
+    return {"input_ids": np.array(ids), "labels": np.array([row["labels"] for row in rows])}
+
+  dataset = model.prepare_tf_dataset(rows, batch_size=3, shuffle=False, collate_fn=pad)
+  assert len(dataset) == 3
+  assert len(model.prepare_tf_dataset(rows, batch_size=3, collate_fn=pad)) == 2
+  inputs, labels = next(iter(dataset))
+  assert inputs["input_ids"].shape == (3, 4)
+  assert labels.numpy().tolist() == [0, 1, 2]
+  seen = []
+
+  def metric(predictions_and_labels):
+    predictions, right = predictions_and_labels
+    seen.append((predictions.shape, right.tolist()))
+    return {"accuracy": (predictions.argmax(-1) == right).mean()}
+
+  model.compile(optimizer=keras.optimizers.SGD(0.0))
+  callback = KerasMetricCallback(metric, dataset)
+  history = model.fit(dataset, epochs=1, verbose=0, callbacks=[callback]).history
+  assert seen == [((8, 3), LABELS.tolist())]
+  assert 0.0 <= history["accuracy"][0] <= 1.0
+
+
+# ---------------------------------------------------------------------------------------------
+# Files.
+
+
+def test_what_is_saved_loads_in_all_ways(model, tmp_path):
+  expected = model(IDS).logits
+  model.config.id2label = {0: "bad", 1: "good", 2: "so so"}
+  model.save_pretrained(tmp_path / "folder", saved_model=True)
+  again, info = TFBertForSequenceClassification.from_pretrained(
+    tmp_path / "folder", output_loading_info=True, from_pt=True
+  )
+  np.testing.assert_allclose(again(IDS).logits, expected, atol=1e-6)
+  assert info["missing_keys"] == info["mismatched_keys"] == []
+  assert again.config.id2label[2] == "so so"
+  assert AutoConfig.from_pretrained(tmp_path / "folder").num_labels == 3
+  same = keras3.BertForSequenceClassification.from_pretrained(tmp_path / "folder", num_labels=3)
+  np.testing.assert_allclose(same(IDS).logits, expected, atol=1e-6)
+  served = tf.saved_model.load(str(tmp_path / "folder" / "saved_model" / "1"))
+  ids = {name: tf.constant(IDS, tf.int32) for name in ("input_ids",)}
+  ids |= {"attention_mask": tf.constant(MASK, tf.int32)}
+  ids |= {"token_type_ids": tf.zeros_like(ids["input_ids"])}
+  logits = served.signatures["serving_default"](**ids)["logits"]
+  np.testing.assert_allclose(logits, expected, atol=1e-5)
+  model.save(tmp_path / "model.keras")
+  loaded = keras.models.load_model(tmp_path / "model.keras")
+  np.testing.assert_allclose(loaded(IDS).logits, expected, atol=1e-6)
+  model.save_checkpoint(tmp_path / "checkpoint")
+  of_original = TFBertForSequenceClassification.from_pretrained(
+    tmp_path / "checkpoint", num_labels=3
+  )
+  np.testing.assert_allclose(of_original(IDS).logits, expected, atol=1e-6)
+
+
+def test_another_number_of_labels_is_refused_unless_it_is_meant(model, tmp_path):
+  model.save_pretrained(tmp_path)
+  with pytest.raises(ValueError, match="ignore_mismatched_sizes"):
+    TFAutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=5)
+  other = TFAutoModelForSequenceClassification.from_pretrained(
+    tmp_path, num_labels=5, ignore_mismatched_sizes=True
+  )
+  assert other(IDS).logits.shape == (8, 5)
+
+
+def test_a_vocabulary_of_another_size(tmp_path):
+  model = TFBertForMaskedLM(BertConfig(**SIZES))
+  expected, paths = model(IDS).logits, [variable.path for variable in model.variables]
+  model.resize_token_embeddings(64)
+  assert sorted(variable.path for variable in model.variables) == sorted(paths)
+  np.testing.assert_allclose(model(IDS).logits[..., :60], expected, atol=1e-5)
+  model.compile(optimizer="adam")
+  model.fit({"input_ids": IDS + 4, "labels": IDS + 4}, epochs=1, verbose=0)
+  model.save_pretrained(tmp_path)
+  assert TFBertForMaskedLM.from_pretrained(tmp_path).config.vocab_size == 64
+
+
+# ---------------------------------------------------------------------------------------------
+# Configurations.
+
+
+def test_common_names_of_a_familys_own_keys():
+  config = DistilBertConfig(dim=8, n_layers=1, num_attention_heads=2, hidden_dim=12)
+  assert (config.hidden_size, config.num_hidden_layers, config.n_heads) == (8, 1, 2)
+  config.hidden_size = 16
+  assert config.dim == 16
+  assert "hidden_size" not in config.to_dict()
+  assert TFDistilBertModel(config)(IDS).last_hidden_state.shape == (8, 7, 16)
+  assert BertConfig(num_labels=4).label2id["LABEL_3"] == 3
+  assert BertConfig.from_dict(config.to_dict() | {"id2label": {"0": "a"}}).num_labels == 1
+
+
+# ---------------------------------------------------------------------------------------------
+# What is refused.
+
+
+@pytest.mark.parametrize(
+  ("call", "words"),
+  [
+    (lambda model: model(), "input_ids or inputs_embeds"),
+    (lambda model: model(IDS, bogus=1), "bogus"),
+    (lambda model: model(IDS + 100), "out of range"),
+    (lambda model: model({"input_ids": "hello"}), "hello"),
+    (lambda model: model(np.ones([2, 50], int)), "longer than max_position_embeddings"),
+    (lambda model: model(IDS, head_mask=np.ones([3, 2])), "head_mask has 3 rows"),
+    (lambda model: model(IDS, IDS, attention_mask=MASK), "given twice"),
+    (lambda model: type(model)("bert-base-uncased"), "from_pretrained"),
+    (lambda model: type(model)(DistilBertConfig()), "needs a BertConfig"),
+    (lambda model: type(model)(BertConfig(**SIZES, is_decoder=True)), "decoder"),
+    (lambda model: type(model)(BertConfig(**(SIZES | {"hidden_act": "swish"}))), "swish"),
+    (lambda model: type(model).from_pretrained("/nowhere/x"), "/nowhere"),
+    (lambda model: model.save_pretrained("x", push_to_hub=True), "push_to_hub"),
+    (lambda model: model.resize_token_embeddings(2.5), "2.5"),
+    (lambda model: model.prepare_tf_dataset([]), "no rows"),
+    (lambda model: model.prepare_tf_dataset([{"text": "x"}]), "none of the columns text"),
+    (lambda model: BertConfig(num_labels=0), "num_labels is 0"),
+    (lambda model: BertConfig(num_labels=3, id2label={0: "a"}), "id2label has 1"),
+    (lambda model: TFAutoModelForSequenceClassification(), "from_pretrained"),
+    (lambda model: AutoConfig.for_model("gpt2"), "gpt2"),
+    (lambda model: room.TFT5Model, "no TFT5Model"),
+    (lambda model: room.FlaxBertModel, "JAX"),
+    (lambda model: room.Trainer, "no Trainer"),
+    (lambda model: room.create_optimizer(1e-3, 5, 10), "num_warmup_steps is 10"),
+    (lambda model: room.AdamWeightDecay(amsgrad=True), "amsgrad"),
+  ],
+)
+def test_what_cannot_be_is_refused_in_plain_words(model, call, words):
+  with pytest.raises((ValueError, TypeError, OSError, ImportError), match=words):
+    call(model)
