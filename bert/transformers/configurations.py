@@ -57,6 +57,7 @@ class PretrainedConfig:
   model_type: ClassVar[str] = ""
   attribute_map: ClassVar[Mapping[str, str]] = {}
   sub_configs: ClassVar[Mapping[str, type]] = {}
+  has_no_defaults_at_init: ClassVar[bool] = False
 
   def __init__(self, **kwargs):
     """Sets the keys; those not given have the family's defaults.
@@ -321,6 +322,22 @@ _HUB = (
 )
 
 
+class ModelNotFoundError(OSError, ValueError):
+  """There is no model of a name, or no folder; an OSError, as in transformers."""
+
+
+def located(name_or_path: str | os.PathLike, cache_dir=None) -> str:
+  """Returns where a model lies, which is downloaded if need be.
+
+  Raises:
+    ModelNotFoundError: there is none.
+  """
+  try:
+    return model_source.local_path(name_or_path, cache_dir)
+  except ValueError as error:
+    raise ModelNotFoundError(str(error)) from None
+
+
 def in_subfolder(name_or_path: str | os.PathLike, arguments: dict[str, Any]) -> str:
   """Adds the argument `subfolder`, which is taken out of the arguments, to a path."""
   return os.path.join(os.fspath(name_or_path), arguments.pop("subfolder", None) or "").rstrip("/")
@@ -343,14 +360,14 @@ def read_content(name_or_path: str | os.PathLike, cache_dir=None) -> dict[str, A
   """Reads the content of a model's `config.json`; of the original's configuration, it is made.
 
   Raises:
-    ValueError: there is none.
+    ModelNotFoundError: there is none.
   """
   path = os.path.expanduser(os.fspath(name_or_path))
   if not (path.endswith(".json") and filesystem.is_file(path)):
-    path = model_source.local_path(path, cache_dir)
+    path = located(path, cache_dir)
     file = model_files.find(path).config
     if file is None:
-      raise ValueError(
+      raise ModelNotFoundError(
         f"{model_files.folder_of(path)} has neither config.json nor bert_config.json."
       )
     path = file

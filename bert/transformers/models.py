@@ -23,7 +23,7 @@ import tensorflow as tf
 from absl import logging
 from keras import ops
 
-from bert.checkpoints import model_source, transformers_folder, transformers_heads
+from bert.checkpoints import transformers_folder, transformers_heads
 from bert.checkpoints.families import form
 from bert.io import json_files
 from bert.keras3 import weights
@@ -351,11 +351,12 @@ class TFPreTrainedModel(PretrainedModel):
         files (`from_pt`, `use_safetensors`, ...) make no difference.
 
     Raises:
-      ValueError: the model does not exist, is of another family, or does not fit.
+      ModelNotFoundError: the model does not exist.
+      ValueError: it is of another family, or does not fit.
     """
     del model_args
     path = configurations.in_subfolder(pretrained_model_name_or_path, kwargs)
-    path = model_source.local_path(path, cache_dir)
+    path = configurations.located(path, cache_dir)
     own = without_options(kwargs)
     if config is None:
       config, own = cls.config_class.from_pretrained(path, return_unused_kwargs=True, **own)
