@@ -39,6 +39,7 @@ MAY_IMPORT = {
   "exporting": {"io", "text", "checkpoints", "model", "tasks"},
   "predicting": {"io", "text", "checkpoints", "model", "tasks", "exporting"},
   "keras3": {"io", "text", "checkpoints", "tasks"},
+  "transformers": {"io", "text", "checkpoints", "tasks", "keras3"},
   "figures": {"io", "tasks", "checkpoints"},
   "checks": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
   "scripts": {
