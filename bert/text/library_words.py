@@ -140,7 +140,11 @@ class LibraryWordPieces:
 
   def ids_of_normalized(self, text: str) -> list[int]:
     """Returns the ids of the pieces of a normalized text."""
-    return [self.vocab[piece] for word in WORDS.findall(text) for piece in self.split_word(word)]
+    return [self.vocab[piece] for word in self.words(text) for piece in self.split_word(word)]
+
+  def words(self, text: str) -> list[str]:
+    """Cuts a normalized text into words and punctuation."""
+    return WORDS.findall(text)
 
   def split_word(self, word: str) -> list[str]:
     """Splits a word into its pieces."""

@@ -12,6 +12,7 @@ from typing import Any
 from bert import tokenization
 from bert.text.library_words import Normalization
 from bert.text.vocabulary_file import VocabularyError, write_tokens
+from bert.tokenization import _is_control, _is_punctuation, _is_whitespace  # noqa: F401
 from bert.transformers.fast_backends import Backend, WordPieceBackend
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
 from bert.transformers.tokenization_options import LOGGER
