@@ -33,16 +33,36 @@ def __getattr__(name: str) -> Any:
 
 def _modules() -> Iterator[ModuleType]:
   """Yields the modules with public names, those that need no TensorFlow first."""
-  from bert.transformers import configurations
+  from bert.transformers import (
+    batch_encoding,
+    configurations,
+    data_collators,
+    tokenization_albert,
+    tokenization_auto,
+    tokenization_base,
+    tokenization_bert,
+    tokenization_fast,
+    tokenization_options,
+    tokenization_roberta,
+    tokenization_slow,
+  )
 
-  yield configurations
+  yield from (configurations, tokenization_auto, tokenization_bert, tokenization_roberta)
+  yield from (tokenization_albert, tokenization_base, tokenization_slow, tokenization_fast)
+  yield from (tokenization_options, batch_encoding, data_collators)
   _use_tensorflow()
-  from bert.transformers import callbacks, main_layers, models, optimization, outputs, seeds
+  from bert.transformers import (
+    callbacks,
+    main_layers,
+    models,
+    optimization,
+    outputs,
+    pipelines,
+    seeds,
+    task_models,
+  )
 
-  yield from (callbacks, main_layers, models, optimization, outputs, seeds)
-  from bert.transformers import task_models
-
-  yield task_models
+  yield from (task_models, main_layers, models, outputs, pipelines, optimization, callbacks, seeds)
 
 
 def _use_tensorflow() -> None:
