@@ -225,6 +225,9 @@ class WordPieceBackend:
 
   def _words_of_chunk(self, chunk: str, split_special_tokens: bool):
     """Yields the tokens of each word, with their places in `chunk`."""
+    if not self._normalized:
+      yield from self._pieces.locate_in(chunk)
+      return
     normalized, sources = self.normalization.apply_with_sources(chunk)
     for part in self._normalized.split(normalized, split_special_tokens):
       within = normalized[part.start : part.end]

@@ -50,6 +50,7 @@ class PreTrainedTokenizerBase(RowsMixin, SpecialTokensMixin):
   """
 
   vocab_files_names: dict[str, str] = {}
+  pretrained_vocab_files_map: dict[str, dict[str, str]] = {}  # nothing is known by name here
   model_input_names: list[str] = ["input_ids", "token_type_ids", "attention_mask"]
   padding_side = "right"
   truncation_side = "right"
