@@ -102,7 +102,7 @@ class WordPieceBackend:
     # Ids of special tokens. As in the library, each stays special and is looked for in the form in
     # which it first was special, while of other tokens each form that was added is looked for.
     self._special: set[int] = set()
-    self._looked_for: list[tuple[str, bool, int]] = []  # content, whether normalized, id
+    self._looked_for: list[AddedToken] = []
     self._pieces = LibraryWordPieces(self._vocab, normalization, unk_token, max_chars)
     self._find()
 
@@ -120,12 +120,14 @@ class WordPieceBackend:
   def _find(self) -> None:
     special = {index: token.copy(special=True) for index, token in self._added.items()}
     as_written, normalized = {}, {}
-    for content, is_normalized, index in self._looked_for:
-      token = special[index] if index in self._special else self._added[index]
-      if is_normalized:
-        normalized[self.normalization.apply(content)] = index, token
+    # Of two that are spelled alike, special ones come first, then the one that was added first.
+    for form in sorted(self._looked_for, key=lambda form: not form.special):
+      index = self._added_ids[form.content]
+      found = index, special[index] if index in self._special else self._added[index]
+      if form.normalized:
+        normalized.setdefault(self.normalization.apply(form.content), found)
       else:
-        as_written[content] = index, token
+        as_written.setdefault(form.content, found)
     self._as_written, self._normalized = Finder(as_written), Finder(normalized)
 
   @property
@@ -156,7 +158,7 @@ class WordPieceBackend:
     self._added_ids[token.content] = index
     self._added[index] = token
     if index not in self._special:
-      self._looked_for.append((token.content, token.normalized, index))
+      self._looked_for.append(token)
     if token.special:
       self._special.add(index)
 

@@ -164,6 +164,23 @@ def test_tensors(bert, kind):
   assert bert.batch_decode(batch["input_ids"], skip_special_tokens=True) == ["a", "the film"]
 
 
+def test_names_of_old_versions_are_taken(bert, slow):
+  for tokenizer in (bert, slow):
+    with pytest.warns(FutureWarning, match="pass padding='max_length'"):
+      padded = tokenizer.encode_plus("a", max_length=5, truncation=True, pad_to_max_length=True)
+    assert padded["input_ids"] == [2, 25, 3, 0, 0]
+    with pytest.warns(FutureWarning, match="pass truncation='only_first'"):
+      cut = tokenizer("a a a", "a", max_length=6, truncation_strategy="only_first")
+    assert cut["input_ids"] == [2, 25, 25, 3, 25, 3]
+
+
+def test_of_two_spelled_alike_the_first_is_found(make):
+  tokenizer = make("BertTokenizerFast")
+  tokenizer.add_tokens(["NEWTOK", "Other", "other"])
+  ids = tokenizer.convert_tokens_to_ids(["newtok", "Other"])
+  assert tokenizer.encode("NEWTOK other", add_special_tokens=False) == ids
+
+
 def test_target_texts_are_labels(bert):
   assert bert("a", text_target="the end")["labels"] == [2, 5, 9, 3]
 
@@ -182,7 +199,10 @@ def test_a_long_row_is_warned_of_once(make, caplog):
   with caplog.at_level(logging.WARNING, logger="transformers"):
     for _ in range(2):
       tokenizer("a a a a")
-  assert [record.message[:33] for record in caplog.records] == ["A row has 6 tokens, more than the"]
+    tokenizer.deprecation_warnings = {}  # warn once more
+    tokenizer("a a a a")
+  found = [record.message[:33] for record in caplog.records]
+  assert found == ["A row has 6 tokens, more than the"] * 2
 
 
 def _without_padding(tokenizer):
