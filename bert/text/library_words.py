@@ -62,6 +62,10 @@ class Normalization(NamedTuple):
       text = text.lower() if text.isascii() else text.translate(LOWER)
     return text
 
+  def normalize_str(self, sequence: str) -> str:
+    """As `apply`, by the library's name."""
+    return self.apply(sequence)
+
   def apply_with_sources(self, text: str) -> tuple[str, list[int]]:
     """Normalizes a text, and says of which character of it each of the result is."""
     chars, sources = _mapped(list(text), list(range(len(text))), CLEANED)

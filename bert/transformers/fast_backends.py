@@ -40,6 +40,10 @@ class Backend(Protocol):
   def base_vocab(self) -> dict[str, int]:
     """Token -> id, without added tokens."""
 
+  @property
+  def base_size(self) -> int:
+    """Number of tokens, without added ones."""
+
   def encode(self, text: str | Sequence[str], split_special_tokens: bool = False) -> Pieces:
     """Splits a text, or words that each are a text, into tokens."""
 
@@ -117,6 +121,11 @@ class WordPieceBackend:
     self._pieces = LibraryWordPieces(self._vocab, value, pieces.unk_token, pieces.max_chars)
     self._find()
 
+  @property
+  def normalizer(self) -> Normalization:
+    """As `normalization`, by the library's name."""
+    return self.normalization
+
   def _find(self) -> None:
     special = {index: token.copy(special=True) for index, token in self._added.items()}
     as_written, normalized = {}, {}
@@ -139,6 +148,11 @@ class WordPieceBackend:
   def base_vocab(self) -> dict[str, int]:
     """Token -> id, without added tokens."""
     return self._vocab
+
+  @property
+  def base_size(self) -> int:
+    """Number of tokens, without added ones."""
+    return len(self._vocab)
 
   def add(self, tokens: Iterable[AddedToken]) -> int:
     """Adds tokens that stay whole, and counts those that are new among added ones."""
@@ -353,6 +367,11 @@ class LibraryBackend:
     self.library.no_truncation()
     self.library.no_padding()
 
+  @property
+  def normalizer(self) -> Any:
+    """The library's normalizer; None without one."""
+    return self.library.normalizer
+
   def set_prefix_space(self, is_wanted: bool) -> None:
     """Has a byte-level BPE put a space before texts, or not."""
     splitter = self.library.pre_tokenizer
@@ -374,6 +393,11 @@ class LibraryBackend:
   def base_vocab(self) -> dict[str, int]:
     """Token -> id, without added tokens."""
     return self.library.get_vocab(with_added_tokens=False)
+
+  @property
+  def base_size(self) -> int:
+    """Number of tokens, without added ones, even if two are spelled alike."""
+    return self.library.get_vocab_size(with_added_tokens=False)
 
   def add(self, tokens: Iterable[AddedToken]) -> int:
     """Adds tokens that stay whole, and counts those that are new among added ones."""

@@ -221,7 +221,7 @@ class AlbertTokenizerFast(PreTrainedTokenizerFast):
       VocabularyError: no file was given, or it cannot be used.
       MissingExtraError: a library is not installed.
     """
-    if tokenizer_file is None or kwargs.get("from_slow"):
+    if self._reads_vocabulary(tokenizer_file, kwargs):
       kwargs.setdefault("sp_model_kwargs", {})
     super().__init__(
       vocab_file,

@@ -12,6 +12,7 @@ import types
 
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -162,6 +163,33 @@ def test_tensors(bert, kind):
   assert tuple(batch["input_ids"].shape) == (2, 4)
   assert "int" in str(batch["input_ids"].dtype)
   assert bert.batch_decode(batch["input_ids"], skip_special_tokens=True) == ["a", "the film"]
+
+
+@pytest.mark.parametrize(
+  "name", ["BertTokenizerFast", "RobertaTokenizerFast", "AlbertTokenizerFast"]
+)
+def test_a_new_vocabulary_is_learned(make, name):
+  tokenizer = make(name)
+  texts = [["this is a first sentence.", "this is a second one."]] * 20
+  new = tokenizer.train_new_from_iterator(
+    texts, 300, new_special_tokens=["<new>"], special_tokens_map={tokenizer.cls_token: "<c>"}
+  )
+  assert type(new) is type(tokenizer)
+  assert new.cls_token == "<c>"
+  assert new.convert_ids_to_tokens(new("a first <new>")["input_ids"])[0] == "<c>"
+  ids = new.encode("this is a first sentence")
+  assert new.decode(ids, skip_special_tokens=True) == "this is a first sentence"
+  assert "<new>" in new.additional_special_tokens
+  assert len(new) < 320
+  assert new.num_special_tokens_to_add(True) == tokenizer.num_special_tokens_to_add(True)
+
+
+def test_an_object_of_the_library_is_taken(make, tmp_path):
+  tokenizer = make("BertTokenizerFast")
+  tokenizer.save_pretrained(tmp_path)
+  made = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+  wrapped = PreTrainedTokenizerFast(tokenizer_object=made, unk_token="[UNK]")
+  assert wrapped("Un<x> film")["input_ids"] == tokenizer("Un<x> film")["input_ids"]
 
 
 def test_names_of_old_versions_are_taken(bert, slow):
