@@ -100,8 +100,11 @@ _YOUNG_CAPITALS = (
 )
 
 # A punctuation character, or as much as possible between them and white space.
+_NOT_BLANK = _BLANK.pattern.replace("[", "[^", 1)
 _EXCEPT = _characters(f"{_WHITE} {_PUNCTUATION}").pattern.replace("[", "[^", 1)
 WORDS = re.compile(f"{_characters(_PUNCTUATION).pattern}|{_EXCEPT}+")
+# What stands between blanks of a text that was not cleaned: no step looks beyond.
+UNCLEANED_WORDS = re.compile(f"{_NOT_BLANK}+")
 
 
 def _clean(char: str) -> str:

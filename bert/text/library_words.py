@@ -16,11 +16,13 @@ from bert.text.library_characters import (
   CLEANED,
   LOWER,
   SPACED_CHINESE,
+  UNCLEANED_WORDS,
   WITHOUT_ACCENT,
   WORDS,
   decomposed,
   decomposed_char,
 )
+from bert.text.word_table import MAX_WORD_CHARS as MAX_KEPT_CHARS
 from bert.text.word_table import MAX_WORDS, WordTable
 from bert.tokenization import WordpieceTokenizer
 
@@ -59,6 +61,10 @@ class Normalization(NamedTuple):
     if self.lowercase:
       text = text.lower() if text.isascii() else text.translate(LOWER)
     return text
+
+  def normalize_str(self, sequence: str) -> str:
+    """As `apply`, by the library's name."""
+    return self.apply(sequence)
 
   def apply_with_sources(self, text: str) -> tuple[str, list[int]]:
     """Normalizes a text, and says of which character of it each of the result is."""
@@ -115,6 +121,7 @@ class LibraryWordPieces:
     self.max_chars = max_chars
     self._pieces = WordpieceTokenizer(self.vocab, unk_token, max_chars)
     self._table = self._new_table()
+    self._located: dict[str, list[list[Located]]] = {}
 
   def _new_table(self) -> WordTable | None:
     if not self.normalization.handle_chinese_chars:  # the table always cuts Chinese
@@ -123,7 +130,7 @@ class LibraryWordPieces:
     return WordTable(self.vocab, self._ids_by_steps, lowercase, self.max_chars, MAX_WORDS)
 
   def __getstate__(self):
-    return {**vars(self), "_table": None}
+    return {**vars(self), "_table": None, "_located": {}}
 
   def __setstate__(self, state):
     vars(self).update(state)
@@ -149,6 +156,28 @@ class LibraryWordPieces:
   def split_word(self, word: str) -> list[str]:
     """Splits a word into its pieces."""
     return self._pieces.tokenize(word)
+
+  def locate_in(self, text: str) -> Iterator[list[Located]]:
+    """Yields the pieces of each word of a text that is not normalized, with their places in it."""
+    for match in UNCLEANED_WORDS.finditer(text):
+      raw, first = match.group(), match.start()
+      words = self._located.get(raw)
+      if words is None:
+        words = self._locate_and_remember(raw)
+      for word in words:
+        yield [(piece, first + start, first + end) for piece, start, end in word]
+
+  def _locate_and_remember(self, raw: str) -> list[list[Located]]:
+    normalized, sources = self.normalization.apply_with_sources(raw)
+    words = [
+      [(piece, sources[start], sources[end - 1] + 1) for piece, start, end in word]
+      for word in self.locate(normalized)
+    ]
+    if len(raw) <= MAX_KEPT_CHARS:
+      if len(self._located) >= MAX_WORDS:
+        self._located.clear()
+      self._located[raw] = words
+    return words
 
   def locate(self, normalized: str) -> Iterator[list[Located]]:
     """Yields the pieces of each word of a normalized text, with their places in it."""

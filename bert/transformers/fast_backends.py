@@ -40,6 +40,10 @@ class Backend(Protocol):
   def base_vocab(self) -> dict[str, int]:
     """Token -> id, without added tokens."""
 
+  @property
+  def base_size(self) -> int:
+    """Number of tokens, without added ones."""
+
   def encode(self, text: str | Sequence[str], split_special_tokens: bool = False) -> Pieces:
     """Splits a text, or words that each are a text, into tokens."""
 
@@ -102,7 +106,7 @@ class WordPieceBackend:
     # Ids of special tokens. As in the library, each stays special and is looked for in the form in
     # which it first was special, while of other tokens each form that was added is looked for.
     self._special: set[int] = set()
-    self._looked_for: list[tuple[str, bool, int]] = []  # content, whether normalized, id
+    self._looked_for: list[AddedToken] = []
     self._pieces = LibraryWordPieces(self._vocab, normalization, unk_token, max_chars)
     self._find()
 
@@ -117,15 +121,22 @@ class WordPieceBackend:
     self._pieces = LibraryWordPieces(self._vocab, value, pieces.unk_token, pieces.max_chars)
     self._find()
 
+  @property
+  def normalizer(self) -> Normalization:
+    """As `normalization`, by the library's name."""
+    return self.normalization
+
   def _find(self) -> None:
     special = {index: token.copy(special=True) for index, token in self._added.items()}
     as_written, normalized = {}, {}
-    for content, is_normalized, index in self._looked_for:
-      token = special[index] if index in self._special else self._added[index]
-      if is_normalized:
-        normalized[self.normalization.apply(content)] = index, token
+    # Of two that are spelled alike, special ones come first, then the one that was added first.
+    for form in sorted(self._looked_for, key=lambda form: not form.special):
+      index = self._added_ids[form.content]
+      found = index, special[index] if index in self._special else self._added[index]
+      if form.normalized:
+        normalized.setdefault(self.normalization.apply(form.content), found)
       else:
-        as_written[content] = index, token
+        as_written.setdefault(form.content, found)
     self._as_written, self._normalized = Finder(as_written), Finder(normalized)
 
   @property
@@ -137,6 +148,11 @@ class WordPieceBackend:
   def base_vocab(self) -> dict[str, int]:
     """Token -> id, without added tokens."""
     return self._vocab
+
+  @property
+  def base_size(self) -> int:
+    """Number of tokens, without added ones."""
+    return len(self._vocab)
 
   def add(self, tokens: Iterable[AddedToken]) -> int:
     """Adds tokens that stay whole, and counts those that are new among added ones."""
@@ -156,7 +172,7 @@ class WordPieceBackend:
     self._added_ids[token.content] = index
     self._added[index] = token
     if index not in self._special:
-      self._looked_for.append((token.content, token.normalized, index))
+      self._looked_for.append(token)
     if token.special:
       self._special.add(index)
 
@@ -225,6 +241,9 @@ class WordPieceBackend:
 
   def _words_of_chunk(self, chunk: str, split_special_tokens: bool):
     """Yields the tokens of each word, with their places in `chunk`."""
+    if not self._normalized:
+      yield from self._pieces.locate_in(chunk)
+      return
     normalized, sources = self.normalization.apply_with_sources(chunk)
     for part in self._normalized.split(normalized, split_special_tokens):
       within = normalized[part.start : part.end]
@@ -348,6 +367,11 @@ class LibraryBackend:
     self.library.no_truncation()
     self.library.no_padding()
 
+  @property
+  def normalizer(self) -> Any:
+    """The library's normalizer; None without one."""
+    return self.library.normalizer
+
   def set_prefix_space(self, is_wanted: bool) -> None:
     """Has a byte-level BPE put a space before texts, or not."""
     splitter = self.library.pre_tokenizer
@@ -369,6 +393,11 @@ class LibraryBackend:
   def base_vocab(self) -> dict[str, int]:
     """Token -> id, without added tokens."""
     return self.library.get_vocab(with_added_tokens=False)
+
+  @property
+  def base_size(self) -> int:
+    """Number of tokens, without added ones, even if two are spelled alike."""
+    return self.library.get_vocab_size(with_added_tokens=False)
 
   def add(self, tokens: Iterable[AddedToken]) -> int:
     """Adds tokens that stay whole, and counts those that are new among added ones."""

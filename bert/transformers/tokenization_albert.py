@@ -37,6 +37,7 @@ class AlbertTokenizer(PreTrainedTokenizer):
     do_lower_case: whether text is lower-cased.
     remove_space: whether blanks become one space, and none at the ends.
     keep_accents: whether accents stay.
+    sp_model_kwargs: arguments of `sp_model`.
   """
 
   vocab_files_names = VOCAB_FILES_NAMES
@@ -71,21 +72,20 @@ class AlbertTokenizer(PreTrainedTokenizer):
       pad_token: the token of padding.
       cls_token: the token before a text.
       mask_token: the token of a masked word.
-      sp_model_kwargs: must be empty: sampling is not supported.
+      sp_model_kwargs: of the library's processor, such as `enable_sampling`.
       **kwargs: `model_max_length`, `padding_side`, ...; see `PreTrainedTokenizerBase`.
 
     Raises:
       VocabularyError: the file is missing or cannot be used.
-      ValueError: `sp_model_kwargs` is not empty.
       MissingExtraError: the library is not installed.
     """
-    if sp_model_kwargs:
-      raise ValueError(f"sp_model_kwargs={sp_model_kwargs!r} is not supported; leave it out.")
+    self.sp_model_kwargs = sp_model_kwargs or {}
     self.do_lower_case = do_lower_case
     self.remove_space = remove_space
     self.keep_accents = keep_accents
     self.vocab_file = vocab_file
     self._pieces = _pieces(vocab_file)
+    self._set_processor()
     super().__init__(
       do_lower_case=do_lower_case,
       remove_space=remove_space,
@@ -97,9 +97,19 @@ class AlbertTokenizer(PreTrainedTokenizer):
       pad_token=pad_token,
       cls_token=cls_token,
       mask_token=_mask_token(mask_token),
-      sp_model_kwargs={},
+      sp_model_kwargs=self.sp_model_kwargs,
       **kwargs,
     )
+
+  def _set_processor(self) -> None:
+    if self.sp_model_kwargs:
+      processor = type(self._pieces.processor)(**self.sp_model_kwargs)
+      processor.LoadFromSerializedProto(self._pieces.model)
+      self._pieces.processor = processor
+
+  def __setstate__(self, state: dict[str, Any]):
+    self.__dict__.update(state)
+    self._set_processor()
 
   @property
   def sp_model(self) -> Any:
@@ -211,7 +221,7 @@ class AlbertTokenizerFast(PreTrainedTokenizerFast):
       VocabularyError: no file was given, or it cannot be used.
       MissingExtraError: a library is not installed.
     """
-    if tokenizer_file is None or kwargs.get("from_slow"):
+    if self._reads_vocabulary(tokenizer_file, kwargs):
       kwargs.setdefault("sp_model_kwargs", {})
     super().__init__(
       vocab_file,

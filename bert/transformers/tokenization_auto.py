@@ -69,7 +69,7 @@ class AutoTokenizer:
       folder = path
       if not os.path.isdir(path):
         folder = tokenization_files.folder_of_released(path, kwargs.get("cache_dir"))
-      folder = os.path.join(folder, kwargs.get("subfolder") or "")
+      folder = os.path.join(folder, kwargs["subfolder"]) if kwargs.get("subfolder") else folder
       found = _class_in(folder, config, use_fast)
     else:
       found = _of_family(family, use_fast)

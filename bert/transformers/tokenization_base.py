@@ -22,7 +22,6 @@ from bert.transformers.tokenization_options import (
   Options,
   PaddingStrategy,
   TruncationStrategy,
-  Warnings,
   check_side,
 )
 from bert.transformers.tokenization_rows import RowsMixin, as_list
@@ -50,6 +49,7 @@ class PreTrainedTokenizerBase(RowsMixin, SpecialTokensMixin):
   """
 
   vocab_files_names: dict[str, str] = {}
+  pretrained_vocab_files_map: dict[str, dict[str, str]] = {}  # nothing is known by name here
   model_input_names: list[str] = ["input_ids", "token_type_ids", "attention_mask"]
   padding_side = "right"
   truncation_side = "right"
@@ -70,7 +70,7 @@ class PreTrainedTokenizerBase(RowsMixin, SpecialTokensMixin):
     self.model_input_names = kwargs.pop("model_input_names", self.model_input_names)
     self.clean_up_tokenization_spaces = kwargs.pop("clean_up_tokenization_spaces", False)
     self.split_special_tokens = kwargs.pop("split_special_tokens", False)
-    self.deprecation_warnings = Warnings()
+    self.deprecation_warnings: dict[str, bool] = {}  # what was warned of
     self.chat_template = kwargs.pop("chat_template", None)
     more = kwargs.pop("extra_special_tokens", None) or {}
     super().__init__(**kwargs)

@@ -257,7 +257,7 @@ class BertTokenizerFast(PreTrainedTokenizerFast):
     Raises:
       VocabularyError: neither file was given, or one cannot be used.
     """
-    if tokenizer_file is None or kwargs.get("from_slow"):
+    if self._reads_vocabulary(tokenizer_file, kwargs):
       kwargs.setdefault("clean_up_tokenization_spaces", True)
       kwargs.setdefault("do_basic_tokenize", True)
       kwargs.setdefault("never_split", None)

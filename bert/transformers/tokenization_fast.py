@@ -1,13 +1,14 @@
 """The base of tokenizers that know where their tokens come from: offsets, words, overflow."""
 
+import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert.io import json_files
 from bert.text.added_tokens import AddedToken
 from bert.text.sequence_layout import Layout
-from bert.transformers import fast_backends, tokenization_files
+from bert.transformers import fast_backends, tokenization_files, vocabulary_training
 from bert.transformers.batch_encoding import BatchEncoding
 from bert.transformers.encodings import Encoding, Pieces, Run, Template
 from bert.transformers.fast_backends import Backend, LibraryBackend, WordPieceBackend
@@ -37,16 +38,17 @@ class PreTrainedTokenizerFast(PreTrainedTokenizerBase):
 
     Args:
       *args: of `_from_vocabulary`.
-      **kwargs: settings; `tokenizer_file`; `from_slow` prefers the vocabulary.
+      **kwargs: settings; `tokenizer_file`, or a `tokenizer_object` of the library; `from_slow`
+        prefers the vocabulary.
 
     Raises:
       ValueError: neither was given, or a file is bad.
     """
-    for name in ("tokenizer_object", "gguf_file"):
-      if kwargs.get(name) is not None:
-        raise ValueError(f"{name} is not supported; pass tokenizer_file='tokenizer.json'.")
-      kwargs.pop(name, None)
+    if kwargs.pop("gguf_file", None) is not None:
+      raise ValueError("gguf_file is not supported; pass tokenizer_file='tokenizer.json'.")
     path, from_slow = kwargs.pop("tokenizer_file", None), kwargs.pop("from_slow", False)
+    given = kwargs.pop("tokenizer_object", None)
+    path = path if given is None else given
     added = kwargs.pop("added_tokens_decoder", {})
     self.add_prefix_space = kwargs.get("add_prefix_space", False)
     self._backend: Backend
@@ -60,6 +62,11 @@ class PreTrainedTokenizerFast(PreTrainedTokenizerBase):
       self._backend.set_prefix_space(self.add_prefix_space)
     if path is None or from_slow:
       self._template = self._own_template()
+
+  @staticmethod
+  def _reads_vocabulary(tokenizer_file: Any, kwargs: Mapping[str, Any]) -> bool:
+    has_content = tokenizer_file is not None or kwargs.get("tokenizer_object") is not None
+    return not has_content or bool(kwargs.get("from_slow"))
 
   def _from_vocabulary(self, *args: Any, **kwargs: Any) -> Backend:
     """Makes the backend of the files of a vocabulary."""
@@ -117,7 +124,7 @@ class PreTrainedTokenizerFast(PreTrainedTokenizerBase):
   @property
   def vocab_size(self) -> int:
     """Number of tokens without added ones; `len(tokenizer)` counts these, too."""
-    return len(self._backend.base_vocab)
+    return self._backend.base_size
 
   @property
   def vocab(self) -> dict[str, int]:
@@ -340,17 +347,43 @@ class PreTrainedTokenizerFast(PreTrainedTokenizerBase):
       paths += (path,)
     return paths
 
-  def train_new_from_iterator(self, *args: Any, **kwargs: Any):
-    """Refused: vocabularies are learned by `create_vocab.py`."""
-    raise NotImplementedError(
-      "train_new_from_iterator is not supported: `create_vocab.py` learns a vocab.txt, which "
-      "BertTokenizerFast(vocab_file=...) reads."
+  def train_new_from_iterator(
+    self,
+    text_iterator: Iterable[Any],
+    vocab_size: int,
+    length: int | None = None,
+    new_special_tokens: Sequence[Any] | None = None,
+    special_tokens_map: Mapping[str, str] | None = None,
+    **kwargs: Any,
+  ) -> "PreTrainedTokenizerFast":
+    """Makes a tokenizer like this one, with a new vocabulary. It needs the library `tokenizers`.
+
+    Args:
+      text_iterator: texts, or lists of texts.
+      vocab_size: number of tokens, at most.
+      length: number of texts, for the bar that shows the progress.
+      new_special_tokens: more special tokens.
+      special_tokens_map: old special token -> new one.
+      **kwargs: of the library's trainer.
+
+    Raises:
+      MissingExtraError: the library is not installed.
+    """
+    return vocabulary_training.train_new(
+      self, text_iterator, vocab_size, length, new_special_tokens, special_tokens_map, **kwargs
     )
 
 
-def _read(path: str | os.PathLike, kwargs: dict[str, Any]) -> tuple[Backend, Template]:
-  """Reads a tokenizer.json; its padding and truncation become defaults in `kwargs`."""
-  content = json_files.read_object(os.fspath(path))
+def _read(source: Any, kwargs: dict[str, Any]) -> tuple[Backend, Template]:
+  """Reads a tokenizer.json; its padding and truncation become defaults in `kwargs`.
+
+  Its content, and a `Tokenizer` of the library, are taken, too.
+  """
+  path = os.fspath(source) if isinstance(source, str | os.PathLike) else "the tokenizer_object"
+  if hasattr(source, "to_str"):
+    content = json.loads(source.to_str())
+  else:
+    content = source if isinstance(source, Mapping) else json_files.read_object(path)
   if "model" not in content:
     raise ValueError(f"{path} is no tokenizer.json: it has no 'model'.")
   truncation, padding = content.get("truncation"), content.get("padding")
@@ -363,7 +396,7 @@ def _read(path: str | os.PathLike, kwargs: dict[str, Any]) -> tuple[Backend, Tem
   backend = WordPieceBackend.of(content)
   if backend is not None:
     return backend, template
-  return LibraryBackend(content, os.fspath(path)), template
+  return LibraryBackend(content, path), template
 
 
 def _texts_of(each: Any, is_split: bool) -> list[Any]:

@@ -47,7 +47,7 @@ def load(cls: type[Any], name_or_path: str | os.PathLike, *init_inputs: Any, **k
     return cls(*_of_single_file(cls, path), *init_inputs, **kwargs)
   is_local = os.path.isdir(path)
   folder = path if is_local else folder_of_released(path, cache_dir)
-  folder = os.path.join(folder, subfolder)
+  folder = os.path.join(folder, subfolder) if subfolder else folder
   config = read_json(folder, CONFIG)
   if not is_local and not config:
     config["model_max_length"] = _LENGTH_OF_RELEASED

@@ -69,14 +69,11 @@ class Options(NamedTuple):
     return self.truncation is not TruncationStrategy.DO_NOT_TRUNCATE
 
 
-class Warnings(dict):
-  """What a tokenizer has warned of: each kind once."""
-
-  def once(self, kind: str, message: str, verbose: bool) -> None:
-    """Logs a warning unless one of this kind was logged."""
-    if verbose and not self.get(kind):
-      LOGGER.warning(message)
-      self[kind] = True
+def warn_once(warned: dict[str, bool], kind: str, message: str, verbose: bool = True) -> None:
+  """Logs a warning, unless one of this kind is in `warned`, which notes it."""
+  if verbose and not warned.get(kind):
+    LOGGER.warning(message)
+    warned[kind] = True
 
 
 def resolve(
@@ -85,7 +82,7 @@ def resolve(
   max_length: int | None,
   pad_to_multiple_of: int | None,
   model_max_length: int,
-  warned: Warnings,
+  warned: dict[str, bool],
   verbose: bool = True,
 ) -> Options:
   """Decides what is meant.
@@ -106,7 +103,8 @@ def resolve(
   _check_number("max_length", max_length, 0)
   _check_number("pad_to_multiple_of", pad_to_multiple_of, 1)
   if max_length is not None and padding is False and truncation is None:
-    warned.once(
+    warn_once(
+      warned,
       "Truncation-not-explicitly-activated",
       f"max_length={max_length} without truncation: rows are cut as by truncation=True "
       "('longest_first'). Pass it, or another strategy, to say so.",
@@ -135,7 +133,7 @@ def resolve(
 
 
 def _with_length_of_model(
-  options: Options, model_max_length: int, warned: Warnings, verbose: bool
+  options: Options, model_max_length: int, warned: dict[str, bool], verbose: bool
 ) -> Options:
   if model_max_length <= _KNOWN_LIMIT:
     if options.truncates or options.padding is PaddingStrategy.MAX_LENGTH:
@@ -143,14 +141,16 @@ def _with_length_of_model(
     return options
   unknown = "without max_length, and the tokenizer has no model_max_length"
   if options.padding is PaddingStrategy.MAX_LENGTH:
-    warned.once(
+    warn_once(
+      warned,
       "Asking-to-pad-to-max_length",
       f"padding='max_length' {unknown}: nothing is padded.",
       verbose,
     )
     options = options._replace(padding=PaddingStrategy.DO_NOT_PAD)
   if options.truncates:
-    warned.once(
+    warn_once(
+      warned,
       "Asking-to-truncate-to-max_length",
       f"truncation={options.truncation.value!r} {unknown}: nothing is cut.",
       verbose,

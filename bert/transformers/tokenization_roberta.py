@@ -269,7 +269,7 @@ class RobertaTokenizerFast(PreTrainedTokenizerFast):
       **{"bos_token": bos_token, "eos_token": eos_token, "sep_token": sep_token},
       **{"cls_token": cls_token, "unk_token": unk_token, "pad_token": pad_token},
     }
-    if tokenizer_file is None or kwargs.get("from_slow"):
+    if self._reads_vocabulary(tokenizer_file, kwargs):
       tokens = {name: _as_added(token) for name, token in tokens.items()}
     super().__init__(
       vocab_file,

@@ -4,6 +4,7 @@ tokenizer.prepare_for_model([7, 8], [9], truncation="only_first", max_length=5)
 tokenizer.pad([{"input_ids": [101, 102]}, ...], return_tensors="np")
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,10 +17,10 @@ from bert.transformers.tokenization_options import (
   Options,
   PaddingStrategy,
   TruncationStrategy,
-  Warnings,
   check_side,
   longer_by_multiple,
   resolve,
+  warn_once,
 )
 
 
@@ -30,7 +31,7 @@ class RowsMixin:
   model_max_length: int
   padding_side: str
   truncation_side: str
-  deprecation_warnings: Warnings
+  deprecation_warnings: dict[str, bool]
   # Special tokens are attributes of `SpecialTokensMixin`.
   pad_token: Any
   pad_token_id: Any
@@ -46,10 +47,20 @@ class RowsMixin:
   def _options(self, kwargs: dict[str, Any]) -> Options:
     """Takes the arguments of padding and truncation out of `kwargs`."""
     multiple = kwargs.get("pad_to_multiple_of")
+    padding, truncation = kwargs.pop("padding", False), kwargs.pop("truncation", None)
+    max_length = kwargs.pop("max_length", None)
+    # What versions before 4 had instead.
+    if kwargs.pop("pad_to_max_length", False) and padding is False:
+      _warn_of_old_name("pad_to_max_length", "padding='max_length'")
+      padding = "longest" if max_length is None else "max_length"
+    strategy = kwargs.pop("truncation_strategy", None)
+    if strategy is not None and not truncation:
+      _warn_of_old_name("truncation_strategy", f"truncation={strategy!r}")
+      truncation = strategy
     options = resolve(
-      kwargs.pop("padding", False),
-      kwargs.pop("truncation", None),
-      kwargs.pop("max_length", None),
+      padding,
+      truncation,
+      max_length,
       multiple,
       self.model_max_length,
       self.deprecation_warnings,
@@ -73,7 +84,8 @@ class RowsMixin:
 
   def _warn_if_too_long(self, ids: Sequence[int], max_length: int | None, verbose: bool) -> None:
     if max_length is None and len(ids) > self.model_max_length != 0:
-      self.deprecation_warnings.once(
+      warn_once(
+        self.deprecation_warnings,
         "sequence-length-is-longer-than-the-specified-maximum",
         f"A row has {len(ids)} tokens, more than the {self.model_max_length} that the model takes. "
         "Pass truncation=True to cut such rows.",
@@ -346,6 +358,10 @@ class RowsMixin:
         padding = [value] * missing
         row[name] = padding + list(row[name]) if is_left else list(row[name]) + padding
     return row
+
+
+def _warn_of_old_name(old: str, new: str) -> None:
+  warnings.warn(f"{old} is an old name: pass {new}.", FutureWarning, stacklevel=5)
 
 
 def as_list(ids: Any) -> Any:

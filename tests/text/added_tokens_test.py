@@ -14,7 +14,7 @@ from bert.text.added_tokens import AddedToken, Finder, Part
 @pytest.mark.parametrize(
   ("settings", "text", "expected"),
   [
-    ({}, "a<x> <x>b", [Part(0, 1, None), Part(1, 4, 7), Part(4, 5, None), Part(5, 8, 7)]),
+    ({}, "a<x> <x>", [Part(0, 1, None), Part(1, 4, 7), Part(4, 5, None), Part(5, 8, 7)]),
     ({"lstrip": True}, "a \u2028<x>", [Part(0, 1, None), Part(1, 6, 7)]),
     ({"rstrip": True}, "<x> \t", [Part(0, 5, 7)]),
     ({"lstrip": True, "rstrip": True}, "<x>  <x>", [Part(0, 5, 7), Part(5, 8, 7)]),
