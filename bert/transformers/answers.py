@@ -314,7 +314,9 @@ def of_question(
     )
     impossible = min(impossible, float(start[0] * end[0]))
     start[0] = end[0] = 0.0
-    found += _spans(start, end, max_answer_len, top_k, window)
+    # Several spans may be parts of the same words.
+    count = 2 * top_k + 10 if align_to_words else top_k
+    found += _spans(start, end, max_answer_len, count, window)
   by_text: dict[str, dict[str, Any]] = {}
   for score, first, last, window in found:
     begins, ends = _characters(encoded, window, first, last, align_to_words)
