@@ -141,8 +141,12 @@ def _label_names(prediction, labels, separator: str) -> str:
 def _tsv_field(text: str) -> str:
   r"""A field without what would end it.
 
+  A quote means something to the csv module and to pandas where a field begins with it, and there
+  alone: such a field is quoted, so that they read the text itself.
+
   Example:
-    >>> _tsv_field("a\tb\n")
-    'a b '
+    >>> _tsv_field("a\tb\n"), _tsv_field('5" wide'), _tsv_field('"So," he said')
+    ('a b ', '5" wide', '\"""So,"" he said"')
   """
-  return text.translate({ord(c): " " for c in "\t\n\r"})
+  text = text.translate({ord(c): " " for c in "\t\n\r"})
+  return '"' + text.replace('"', '""') + '"' if text.startswith('"') else text
