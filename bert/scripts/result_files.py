@@ -145,8 +145,8 @@ def _tsv_field(text: str) -> str:
   alone: such a field is quoted, so that they read the text itself.
 
   Example:
-    >>> _tsv_field("a\tb\n"), _tsv_field('5" wide'), _tsv_field('"So," he said')
-    ('a b ', '5" wide', '\"""So,"" he said"')
+    >>> _tsv_field("a\tb\n"), _tsv_field('5" wide')
+    ('a b ', '5" wide')
   """
   text = text.translate({ord(c): " " for c in "\t\n\r"})
   return '"' + text.replace('"', '""') + '"' if text.startswith('"') else text
