@@ -181,9 +181,11 @@ class TableReader:
       except DataError as error:
         self.on_bad_row(error)
     if errors := self._bad_rows_of(first.file):
+      reasons = (
+        f" Of {len(examples) + len(errors)} rows: {reasons_of(errors)}." if errors[1:] else ""
+      )
       logging.warning(
-        "Skipped %d malformed row(s). The first: %s Of %d rows: %s.",
-        *(len(errors), errors[0].problem, len(examples) + len(errors), reasons_of(errors)),
+        "Skipped %d malformed row(s). The first: %s%s", len(errors), errors[0].problem, reasons
       )
     if not examples:
       raise DataError(f"the file contains no {what}.", first.file)

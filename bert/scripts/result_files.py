@@ -32,7 +32,8 @@ def write_eval_results(
   """
   keys = [key for key in original_keys if key in results]
   keys += sorted(set(results) - set(keys))
-  logging.info("***** Eval results *****")
+  kind = "Test" if os.path.basename(path).startswith("test") else "Eval"
+  logging.info("***** %s results *****", kind)
   lines = []
   for key in keys:
     value = results[key]
