@@ -238,8 +238,9 @@ def report_counts(counts: word_counts.WordCounts) -> None:
     )
   if counts.invalid_lines:
     logging.warning(
-      "%d lines are not valid UTF-8, the first is %s; their invalid bytes were dropped. "
-      "To refuse such lines, use --strict_utf8.",
+      "%d lines are not valid UTF-8, the first is %s; their invalid bytes were dropped. Words such "
+      "as Händler become Hndler: convert the file to UTF-8 (older programs write Windows-1252). To "
+      "refuse such lines, use --strict_utf8.",
       counts.invalid_lines,
       text_files.describe_place(counts.first_invalid),
     )

@@ -21,6 +21,7 @@ the run fail), with its location and a remedy. The exit code is 1 if there is an
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -30,7 +31,16 @@ from bert.checkpoints import model_source
 from bert.checkpoints.model_source import Kind, ModelSource
 from bert.checks.findings import Finding, RunUnderCheck, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, path_flags, recipes, run_settings, shared_flags
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  model_flags,
+  path_flags,
+  recipes,
+  run_files,
+  run_settings,
+  shared_flags,
+)
 from bert.tasks import kinds
 from bert.training import hardware
 
@@ -143,6 +153,7 @@ def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -
     settings = run_settings.with_model_files(settings)
     with contextlib.suppress(ValueError, OSError):  # reported among the findings
       settings = run_settings.with_stored_case(settings)
+      settings = _as_trained(settings)
   files = filter(None, (settings.values[name] for name in ("input_file", *_DATA_FILES)))
   # The default length is that of run_classifier.py; it does not apply to records or questions.
   is_length_meant = "max_seq_length" in settings.given or settings.task_name
@@ -153,6 +164,22 @@ def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -
     max_seq_length=settings.max_seq_length if is_length_meant else None,
     settings=settings,
   )
+
+
+def _as_trained(settings: run_settings.RunSettings) -> run_settings.RunSettings:
+  """Of a run that does not train: the lengths and the labels of the one that did."""
+  if settings.do_train or not (settings.do_eval or settings.do_predict or settings.do_export):
+    return settings
+  from bert.checkpoints import finding
+
+  if settings.init_checkpoint:
+    checkpoint = finding.find(settings.init_checkpoint)
+    settings = dataclasses.replace(settings, checkpoint=checkpoint)
+  settings = model_flags.with_lengths_of_run(settings)
+  if settings.get("labels") or settings.get("problem_type") == "regression":
+    return settings
+  labels = run_files.labels_of_earlier_run(settings.output_dir, settings.init_folder)
+  return settings.replace(labels=labels) if labels else settings
 
 
 def _of_released_model(source: ModelSource | None) -> Iterator[Finding]:

@@ -434,7 +434,8 @@ class Classification(Task):
     self._sets = sets
     for split in ("train", "dev"):
       examples = sets[split][0].examples if split in sets else ()
-      label_counts.log_labels(examples, self.labels, split, self.problem_type)
+      separator = self.settings.label_separator or ","
+      label_counts.log_labels(examples, self.labels, split, self.problem_type, separator)
 
   def facts(self):
     """Returns the task, its labels, and how long texts are read."""

@@ -265,6 +265,10 @@ class Tagging(Task):
     """Computes the scores of probabilities."""
     return self._score(data.examples, self._labels_of(data.examples, outputs)[0])
 
+  def failure_of_results(self, results):
+    """Finds a model that marks nothing."""
+    return constant_answers.failure_of_tags(results)
+
   def failure(self, data, outputs, scores):
     """Finds a model that sees no entity at all."""
     return constant_answers.failure_of_tags(scores)

@@ -456,9 +456,11 @@ class QuestionAnswering(Task):
       if run.estimator:
         scores["global_step"] = int(run.estimator.store.variables["global_step"].numpy())
       run.write_results("eval_results.txt", scores, list(scores))
-    if scores and run.is_one_of_many:
+    if scores:
       failure = constant_answers.failure_of_answers(scores)
-      run.summarize("f1", squad_scores.HEADLINES, failure, int(scores["total"]))
+      constant_answers.warn_of(failure)
+      if run.is_one_of_many:
+        run.summarize("f1", squad_scores.HEADLINES, failure, int(scores["total"]))
 
   def _results_of(self, run, data, checkpoint_path):
     """Computes what the model says of each window, in the order of the paragraphs."""

@@ -44,6 +44,9 @@ __version__ = "0.2.0"
 _PACKAGE = os.path.dirname(os.path.realpath(__file__))
 _ROOT = os.path.dirname(_PACKAGE)
 
+# Libraries that scripts import first.
+_FIRST_LIBRARIES = ("absl", "numpy", "tensorflow")
+
 # Distributions of others that install an import package `bert`, in metadata's spelling.
 _NAMESAKES = ("bert_tensorflow", "bert_for_tf2", "bert")
 
@@ -127,12 +130,21 @@ def _is_main_program() -> bool:
 
 
 def _interrupt_without_traceback() -> None:
-  """Lets Ctrl-C end a script of ours in one line while it is still importing, too."""
+  """Lets Ctrl-C end a script of ours in one line while it is still importing, too.
+
+  So does a Python without the libraries, such as the system's in place of that of `.venv`.
+  """
   show = sys.excepthook
 
   def show_unless_interrupted(kind, error, trace):
     if issubclass(kind, KeyboardInterrupt):
       print("\nInterrupted.", file=sys.stderr)
+    elif issubclass(kind, ModuleNotFoundError) and error.name in _FIRST_LIBRARIES:
+      print(
+        f"ERROR: {sys.executable} has no {error.name}, which this project needs. Is it the Python "
+        "for which it was installed? In a checkout: . .venv/bin/activate",
+        file=sys.stderr,
+      )
     else:
       show(kind, error, trace)
 

@@ -149,3 +149,11 @@ def test_the_command_under_a_name_that_nobody_else_has(tmp_path):
     check=False,
   )
   assert done.stdout.split()[:2] == ["bert-alive", bert.__version__], done.stderr
+
+
+def test_a_python_without_the_libraries_is_said_in_one_line():
+  command = [sys.executable, "-E", "-S", str(ROOT / "doctor.py"), "--help"]  # no site-packages
+  done = subprocess.run(command, capture_output=True, text=True, check=False)
+  assert done.returncode == 1
+  assert done.stderr.startswith(f"ERROR: {sys.executable} has no absl, which this project needs.")
+  assert done.stderr.count("\n") == 1

@@ -12,7 +12,17 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 from bert.checks import record_checks
-from bert.checks.findings import Finding, RunUnderCheck, error, note, ok, share, warning
+from bert.checks.findings import (
+  Finding,
+  RunUnderCheck,
+  error,
+  finding_from_error,
+  logged_warnings,
+  note,
+  ok,
+  share,
+  warning,
+)
 from bert.checks.task_data import Text, TextSet
 from bert.io import filesystem, vocabulary_kind
 from bert.io.wording import counted
@@ -23,6 +33,12 @@ _MANY_CUT = 0.25
 _MANY_REPEATED = 0.05
 _MANY_UNKNOWN = 0.05
 _ONE_SIDED = 0.95
+
+# Parts of warnings of a run for which there is a finding here.
+_SAID_BY_DOCTOR = (
+  *("texts are empty", "No training example has the label", "Could not find answer"),
+  *("answer is not at the given position", "malformed row(s)"),
+)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -57,13 +73,30 @@ def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
       if by_kind["text"]:
         yield from _check_corpus(subject, by_kind["text"])
   text_sets = []
-  for found in sets:
+  for found in _with_warnings(sets):
     if isinstance(found, Finding):
       yield found
     else:
       text_sets.append(found)
       yield from _check_set(subject, found)
   yield from _shared(text_sets)
+
+
+def _with_warnings(sets: Iterator[TextSet | Finding]) -> Iterator[TextSet | Finding]:
+  """Yields the sets, and before them what the run would warn of when it reads them."""
+  failure = None
+  found: list[TextSet | Finding] = []
+  with logged_warnings() as said:
+    try:
+      found += sets
+    except (ValueError, OSError) as error:
+      failure = finding_from_error(error)
+  for text in dict.fromkeys(said):
+    if not any(words in text for words in _SAID_BY_DOCTOR):
+      yield warning(text)
+  yield from found
+  if failure:
+    yield failure
 
 
 def _recognised() -> list[kinds.Kind]:
@@ -133,6 +166,7 @@ def _labels(text_set: TextSet) -> Iterator[Finding]:
   if not total:
     return
   shares = ", ".join(f"{label!r} {share(n, total)}" for label, n in counts.most_common(10))
+  shares += f", and {len(counts) - 10} others" if len(counts) > 10 else ""
   missing = [label for label in text_set.known_labels if label not in counts]
   most, number = counts.most_common(1)[0]
   remedy = "Look at precision and recall, not at accuracy; or balance the examples."
@@ -157,7 +191,10 @@ def _repeated(text_set: TextSet) -> Iterator[Finding]:
       repeated.append((text, other))
       if text.labels != other.labels:
         disagreeing.append((text, other))
-  for pairs, said in ((repeated, "repeat"), (disagreeing, "repeat, with other labels,")):
+  for pairs, said, remedy in (
+    (repeated, "repeat", "Remove the duplicates."),
+    (disagreeing, "repeat, with other labels,", "Keep the one with the right label."),
+  ):
     if not pairs:
       continue
     text, other = pairs[0]
@@ -165,7 +202,7 @@ def _repeated(text_set: TextSet) -> Iterator[Finding]:
       f"{len(pairs)} example(s) of {text_set.split} {said} an earlier one, such as {other.where}."
     )
     many = len(pairs) > _MANY_REPEATED * len(text_set.texts)
-    yield (warning if many else note)(what, text.where, "Remove the duplicates.")
+    yield (warning if many else note)(what, text.where, remedy)
 
 
 def _key(text: Text) -> int:
@@ -279,13 +316,14 @@ def _check_corpus(subject: RunUnderCheck, paths: Sequence[str]) -> Iterator[Find
       longest = max(longest, len(sentence))
     if sentences == subject.max_examples:
       break
+  place = paths[0] if len(paths) == 1 else ""  # of several files none is meant
   for text in statistics.warnings():
-    yield warning(text, paths[0])
+    yield warning(text, place)
   if not statistics.tokens:
-    yield error("It contains no text.", paths[0])
+    yield error("There is no text.", place)
   yield ok(
     f"{len(paths)} file(s) of text: {statistics.documents} documents, {statistics.sentences} "
     f"sentences, {statistics.tokens} tokens, {share(statistics.unknown_tokens, statistics.tokens)} "
     f"[UNK]; the longest sentence has {longest} tokens.",
-    paths[0],
+    place,
   )

@@ -9,10 +9,14 @@ A check is a generator: it takes the subject, yields findings, and stores in the
 checks need. Plain Python, no TensorFlow.
 """
 
+import contextlib
 import dataclasses
 import json
+import logging as std_logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+from absl import logging
 
 
 class Finding(NamedTuple):
@@ -131,6 +135,29 @@ def finding_from_error(failure: Exception, place: str = "") -> Finding:
   place = file if line is None else f"{file}:{line}"
   said = f"{file}: " if line is None else f"{file}, line {line}: "
   return error(text.removeprefix(said), place)
+
+
+@contextlib.contextmanager
+def logged_warnings() -> Iterator[list[str]]:
+  """Collects what the block logs as warnings, and shows none of it.
+
+  What a run warns of when it reads its data, `doctor.py` reports so without a second check.
+  """
+  logger, said = logging.get_absl_logger(), list[str]()
+
+  def keep(record) -> bool:
+    if record.levelno == std_logging.WARNING:
+      said.append(record.getMessage())
+    return record.levelno > std_logging.WARNING
+
+  level = logger.level
+  logger.addFilter(keep)
+  logger.setLevel(std_logging.WARNING)
+  try:
+    yield said
+  finally:
+    logger.removeFilter(keep)
+    logger.setLevel(level)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """Tables for `doctor.py`: those of GLUE, and the user's own."""
 
 import re
+from collections.abc import Iterable, Iterator
 
+from bert.checks.findings import Finding, note, share, warning
 from bert.checks.task_data import SPLITS, TaskData, Text, TextSet
 from bert.io import filesystem
-from bert.tasks import glue, processors
+from bert.io.tables import MANY_BAD_ROWS, DataError, reasons_of
+from bert.tasks import glue, label_counts, processors
 
 _FLAGS = (
   *("text_a_column", "text_b_column", "id_column"),
@@ -49,7 +52,23 @@ class SentenceData(TaskData):
     """Reads a split."""
     examples = getattr(self.processor, f"get_{name}_examples")(self.subject.data_dir)
     texts = [_text_of(example, name != "test") for example in examples]
-    yield TextSet(name, re.sub(r":\d+$", "", texts[0].where), texts, self.labels)
+    path = re.sub(r":\d+$", "", texts[0].where)
+    separator = self.subject.settings.get("label_separator") or ","
+    problem_type = self.processor.problem_type
+    label_counts.log_labels(examples, self.labels, name, problem_type, separator)
+    yield from skipped_rows(self.processor.bad_rows.values(), path, len(examples))
+    yield TextSet(name, path, texts, self.labels)
+
+
+def skipped_rows(errors: Iterable[DataError], path: str, count: int) -> Iterator[Finding]:
+  """Yields what `--skip_bad_rows` leaves out of a file, beside so many good rows."""
+  errors = [each for each in errors if each.file == path]
+  total = count + len(errors)
+  if not errors:
+    return
+  what = f"{share(len(errors), total)} of {total} rows are left out: {reasons_of(errors)}."
+  many = len(errors) > MANY_BAD_ROWS * total
+  yield (warning if many else note)(what, path, "Correct them." if many else "")
 
 
 def _text_of(example, has_label: bool) -> Text:

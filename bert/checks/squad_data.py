@@ -22,11 +22,12 @@ class SquadData(TaskData):
     return re.match(r'\s*\{\s*"(data|version)"', head) is not None
 
   def read(self, name):
-    """Reads a file, and counts answers that are not where it says."""
+    """Reads a file, and counts answers that are not where it says, if they are to train on."""
     self.subject.facts["task_name"] = "squad"
     with text_files.open_bytes(name) as reader:
       content = reader.read()
     questions, answered = content.count(b'"question"'), content.count(b'"answer_start"') > 0
+    answered = answered and self._trains_on(name)
     has_negative = b'"is_impossible"' in content
     examples = squad.read_squad_examples(name, answered, has_negative)
     if lost := questions - len(examples):
@@ -41,11 +42,19 @@ class SquadData(TaskData):
       Text(
         example.question_text,
         " ".join(example.doc_tokens),
-        (labels[bool(example.is_impossible)],) if has_negative else (),
+        (labels[bool(example.is_impossible)],) if has_negative and answered else (),
         f"{name}, question {example.qas_id}",
       )
       for example in examples
     ]
-    known = labels if has_negative else ()
+    known = labels if has_negative and answered else ()
     cut = (_MAX_QUERY_LENGTH, "--max_query_length")
     yield TextSet(split_of(name), name, texts, known, is_whole=False, longest_first=cut)
+
+  def _trains_on(self, name: str) -> bool:
+    """Whether the answers in a file are to be learned, and not merely compared with."""
+    get = self.subject.settings.get
+    files = {job: (get(f"{job}_file") or "").split(",") for job in ("train", "predict")}
+    if name in files["train"]:
+      return True
+    return name not in files["predict"] and split_of(name) not in ("dev", "test")

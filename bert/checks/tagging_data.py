@@ -2,8 +2,9 @@
 
 import re
 
+from bert.checks.findings import warning
 from bert.checks.task_data import TaskData, Text, TextSet, split_of
-from bert.tasks import conll_files, label_schemes
+from bert.tasks import conll_files, label_counts, label_schemes
 
 _LABEL = re.compile(r"(O|[BIESLU]-\S+)$")
 _FORMAT = ("separator", "token_column", "label_column", "label_scheme", "comment_prefix")
@@ -30,6 +31,8 @@ class TaggingData(TaskData):
       facts["labels"] = self.subject.settings.get("labels") or label_schemes.model_labels(
         found.types(), label_schemes.scheme_to_learn(conll_format.scheme)
       )
+    for text in label_counts.about_nearly_equal(sorted(found.types()), "types"):
+      yield warning(text, name)
     texts = [
       Text(" ".join(e.words), None, tuple(e.labels or ()), f"{name}:{e.lines[0] + 1}")
       for e in found.examples

@@ -13,6 +13,7 @@ from bert.checks.findings import Finding, RunUnderCheck, finding_from_error
 from bert.io import filesystem
 
 SPLITS = ("train", "dev", "test")
+_JOBS = {"train": "do_train", "dev": "do_eval", "test": "do_predict"}  # that need the split
 
 
 class Text(NamedTuple):
@@ -79,9 +80,14 @@ class TaskData:
         file = getattr(failure, "file", None) or ""
         is_absent = getattr(failure, "line", 0) is None and not filesystem.is_file(file)
         finding = finding_from_error(failure, "" if self.reads_folder else name)
-        (absent if is_absent and self.reads_folder else found).append(finding)
+        if not (is_absent and self.reads_folder):
+          found.append(finding)
+        else:
+          is_needed = self.subject.settings.get(_JOBS.get(name, ""))
+          absent.append(finding if is_needed else finding._replace(level=""))
     yield from found
-    yield from (finding._replace(level="note") if found else finding for finding in absent)
+    level = "note" if found else "error"
+    yield from (each._replace(level=each.level or level) for each in absent)
 
 
 def split_of(path: str) -> str:

@@ -25,6 +25,7 @@ from bert.io import record_files
 from bert.model.configuration import BertConfig
 from bert.scripts import (
   command_line,
+  model_flags,
   on_request,
   output_folder,
   result_files,
@@ -33,7 +34,7 @@ from bert.scripts import (
 )
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.steps import Run, Teaching, log_sizes
-from bert.tasks import kinds, shared_texts
+from bert.tasks import constant_answers, kinds, shared_texts
 from bert.training import distribution
 
 # The jobs whose batch size a split has.
@@ -220,7 +221,9 @@ class FineTuning(Run):
   def _evaluate(self, checkpoint_path):
     for data in self.sets["dev"]:
       input_fn, sizes = self.batches(data)
-      self.evaluate_on(input_fn, sizes, checkpoint_path, data.suffix.strip("_") or None)
+      name = data.suffix.strip("_") or None
+      results = self.evaluate_on(input_fn, sizes, checkpoint_path, name)
+      constant_answers.warn_of(self.task.failure_of_results(results))
 
   def predictions_of(self, data: DataSet, checkpoint_path: str | None):
     """Computes what the model says of a set, see `Task.collect`."""
@@ -323,15 +326,31 @@ def start(
     script = teaching.script or kinds.find(task_class.name).script
     return on_request.module("num_runs").main(script, settings, defaults or {})
   settings = task_class.resolve(run_settings.resolve(teaching.resolve(settings)))
+  settings = _as_trained(task_class, settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.locked_output_dir(settings) as settings:
     FineTuning(task_class, settings, config, tokenizer, teaching).run()
   return None
 
 
+def _as_trained(task_class: type[Task], settings: RunSettings) -> RunSettings:
+  """Returns the settings; of a run that does not train, with the lengths of the one that did."""
+  if settings.do_train:
+    return settings
+  inherited = model_flags.with_lengths_of_run(settings)
+  if inherited is not settings:
+    task_class.check_settings(inherited)  # together with lengths that the command line gives
+  return inherited
+
+
 def main_of(task_class: type[Task]) -> Callable[[Any], int | None]:
   """Returns the `main` of a script."""
-  return lambda _: start(task_class, run_settings.from_flags())
+
+  def run_task(_) -> int | None:
+    return start(task_class, run_settings.from_flags())
+
+  run_task.__module__ = task_class.__module__  # the script, whose docstring `--help` shows
+  return run_task
 
 
 def main(task_class: type[Task]) -> None:

@@ -43,7 +43,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.run_settings import RunSettings
-from bert.tasks import classification, kinds, user_tables
+from bert.tasks import classification, constant_answers, kinds, user_tables
 from bert.tasks.user_tables import TableRow
 from bert.text.sequence_layout import layout_of
 from bert.training import distribution
@@ -547,6 +547,11 @@ class Task:
   def failure(self, data: DataSet, outputs: Any, scores: Mapping[str, Any]) -> str | None:
     """Says why a model counts as failed, such as one answer for everything; None if it does not."""
     return None
+
+  def failure_of_results(self, results: Mapping[str, Any]) -> str | None:
+    """Says the same of an evaluation; by default of its confusion matrix, if it has one."""
+    table = results.get("confusion matrix")
+    return constant_answers.failure_of_table(table) if hasattr(table, "matrix") else None
 
   def write_predictions(self, data: DataSet, outputs: Any) -> dict[str, Any] | None:
     """Writes the files of `--do_predict`, of what `collect` returned of a test set.

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from absl import logging
 
-from bert.io.tables import SKIP_ADVICE, DataError, Row
+from bert.io.tables import NESTED_ADVICE, SKIP_ADVICE, DataError, Row, reasons_of
 
 Column = str | int  # a name in the header, or a 0-based number
 _Example = TypeVar("_Example")
@@ -114,7 +114,9 @@ def _unknown_columns(
     reason += f" Nor {'is' if len(others) == 1 else 'are'} {' and '.join(map(repr, others))}."
     advice = f"Name its columns as {' and '.join(columns)}, or give their numbers from 0."
   meant = list(filter(None, (_meant(column, names) for column in columns.values())))
-  if meant:
+  if any(column.partition(".")[0] in names for column in columns.values()):
+    advice = NESTED_ADVICE  # text.body of {"text": {"body": ...}}
+  elif meant:
     reason = f"{reason} Did you mean {' and '.join(map(repr, meant))}?"
   elif more_advice and not first_row.file.endswith(".jsonl"):
     advice = f"{advice} {more_advice}"
@@ -179,7 +181,12 @@ class TableReader:
       except DataError as error:
         self.on_bad_row(error)
     if errors := self._bad_rows_of(first.file):
-      logging.warning("Skipped %d malformed row(s). The first: %s", len(errors), errors[0].problem)
+      reasons = (
+        f" Of {len(examples) + len(errors)} rows: {reasons_of(errors)}." if errors[1:] else ""
+      )
+      logging.warning(
+        "Skipped %d malformed row(s). The first: %s%s", len(errors), errors[0].problem, reasons
+      )
     if not examples:
       raise DataError(f"the file contains no {what}.", first.file)
     return examples

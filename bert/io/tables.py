@@ -10,11 +10,13 @@ Errors in the file (bytes that are not UTF-8, NUL, an unclosed quote) raise a `D
 Pure Python: TensorFlow is imported only to open a path such as `gs://bucket/train.tsv`.
 """
 
+import collections
 import csv
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -24,10 +26,17 @@ from bert.io import filesystem, other_formats
 # The csv module refuses fields above 131072 characters, a limit for the whole process.
 _CSV_FIELD_LIMIT = 2**31 - 1
 SKIP_ADVICE = "Correct the row, or skip such rows with --skip_bad_rows."
-_UTF8_ADVICE = (
-  "Save the file as UTF-8 (older programs write Windows-1252), or skip such rows with "
-  "--skip_bad_rows."
+_QUOTE_ADVICE = (
+  'Close it, or write a quote inside a text twice (""), or skip such rows with --skip_bad_rows.'
 )
+NESTED_ADVICE = "A field has to be text: write what is inside of it as a field of its own."
+_NOT_UTF8 = "the row is not valid UTF-8."
+_UTF8_ADVICE = "Save the file as UTF-8 (older programs write Windows-1252)"
+# Where a larger part of a file has one fault, it is the file that is to be mended, not its rows.
+MANY_BAD_ROWS = 0.1
+_REASONS_SHOWN = 4
+_LINES_SHOWN = 10
+_LINES_LIKE_ROWS = 4
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _ROWS_TO_JUDGE = 20  # in which the delimiter of a table is looked for
@@ -40,11 +49,12 @@ class DataError(ValueError):
     file: its path, or None.
     line: 1-based number of the line, or None if the error concerns the whole file.
     reason: the fault.
+    advice: the remedy; may be empty.
     problem: place and fault, for a message that needs no advice.
   """
 
   def __init__(self, reason: str, file: str | None = None, line: int | None = None, advice=""):
-    self.reason, self.file, self.line = reason, file, line
+    self.reason, self.file, self.line, self.advice = reason, file, line, advice
     place = f"{file}: " if line is None else f"{file}, line {line}: "
     self.problem = f"{place if file else ''}{reason}"
     super().__init__(f"{self.problem} {advice}".rstrip())
@@ -146,7 +156,7 @@ def check_text(row: Row) -> None:
   try:
     text.encode("utf-8")
   except UnicodeEncodeError:
-    raise row.error("the row is not valid UTF-8.", _UTF8_ADVICE) from None
+    raise row.error(_NOT_UTF8, f"{_UTF8_ADVICE}, or skip such rows with --skip_bad_rows.") from None
 
 
 def read_own_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
@@ -175,7 +185,24 @@ def read_own_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
   rows = read_table(path, delimiter, '"', strict=True, on_bad_row=on_bad_row)
   names_delimiter = bool(rows) and rows[0][0].startswith("sep=") and not any(rows[0][1:])
   rows = rows[1:] if names_delimiter else rows  # Excel writes such a line for itself
+  _warn_of_rows_in_texts(rows, delimiter)
   return _one_column(rows, delimiter) if rows and len(rows[0]) == 1 else rows
+
+
+def _warn_of_rows_in_texts(rows: Sequence[Row], delimiter: str) -> None:
+  """Warns of texts whose lines look like rows: a quote was opened and closed by another's."""
+  for row in rows[1:]:
+    if len(row) != len(rows[0]) or len(row) < 2:
+      continue
+    inner = max((field.split("\n")[1:-1] for field in row), key=len)
+    if len(inner) >= _LINES_LIKE_ROWS and {line.count(delimiter) for line in inner} == {
+      len(row) - 1
+    }:
+      logging.warning(
+        "%s: a text in quotes holds %d lines that look like rows. Is its quote never closed?",
+        row.source,
+        len(inner),
+      )
 
 
 def _one_column(rows: list[Row], delimiter: str) -> list[Row]:
@@ -232,15 +259,55 @@ def read_table(
 
 
 def _checked(rows: Iterable[Row], on_bad_row: OnBadRow) -> list[Row]:
-  good = []
+  good, errors = [], []
   for row in rows:
     try:
       check_text(row)
     except DataError as e:
-      on_bad_row(e)
+      errors.append(e)
     else:
       good.append(row)
+  total, of_encoding = len(good) + len(errors), [e for e in errors if e.reason == _NOT_UTF8]
+  if len(of_encoding) > MANY_BAD_ROWS * total:
+    what = f"This is so in {len(of_encoding)} of {total} rows."
+    whole = (DataError(e.reason, e.file, e.line, f"{_UTF8_ADVICE}. {what}") for e in of_encoding)
+    errors = [next(whole) if e.reason == _NOT_UTF8 else e for e in errors]
+  for error in errors:
+    on_bad_row(error)
   return good
+
+
+def reasons_of(errors: Sequence[DataError]) -> str:
+  """Counts errors by reason, the most frequent first; values in quotes and numbers do not count.
+
+  Example:
+    >>> errors = [("the label 'a' is unknown.", 3), ("it is empty.", 4)]
+    >>> errors += [("the label 'b' is unknown.", 7)]
+    >>> reasons_of([DataError(reason, "train.csv", line) for reason, line in errors])
+    "2 (lines 3, 7) the label 'a' is unknown; 1 (line 4) it is empty"
+  """
+  groups: dict[str, list[DataError]] = {}
+  for error in errors:
+    groups.setdefault(re.sub(r"'[^']*'|\d+", "", error.reason), []).append(error)
+  largest = sorted(groups.values(), key=len, reverse=True)
+  parts = [
+    f"{len(group)}{_lines_of(group)} {_brief(group[0])}" for group in largest[:_REASONS_SHOWN]
+  ]
+  if rest := sum(map(len, largest[_REASONS_SHOWN:])):
+    parts.append(f"{rest} for other reasons")
+  return "; ".join(parts)
+
+
+def _lines_of(errors: Sequence[DataError]) -> str:
+  lines = [str(error.line) for error in errors if error.line is not None]
+  more = ", ..." if lines[_LINES_SHOWN:] else ""
+  shown = ", ".join(lines[:_LINES_SHOWN]) + more
+  return f" ({'lines' if lines[1:] else 'line'} {shown})" if lines else ""
+
+
+def _brief(error: DataError) -> str:
+  reason = error.reason.rstrip(".")
+  return reason if len(reason) <= 120 else f"{reason[:117]}..."
 
 
 def _split_plain(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Row]:
@@ -261,27 +328,57 @@ def _split_quoted(path, delimiter, quotechar, strict, on_bad_row, count=None) ->
     csv.field_size_limit(limit)
 
 
+class _Lines:
+  """The lines of a file for the csv module, of which some can be read again."""
+
+  def __init__(self, path: str):
+    self._lines, self._again = read_lines(path), collections.deque[str]()
+    self.of_row: list[str] = []  # what the row has taken so far
+
+  def __iter__(self) -> "_Lines":
+    return self
+
+  def __next__(self) -> str:
+    line = self._again.popleft() if self._again else next(self._lines) + "\n"
+    self.of_row.append(line)
+    return line
+
+  def keep_first(self) -> None:
+    """Gives the lines of the row back, but for the first one."""
+    self._again.extendleft(reversed(self.of_row[1:]))
+    del self.of_row[1:]
+
+
 def _parse_quoted(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Row]:
-  lines = (line + "\n" for line in read_lines(path))
+  lines, line = _Lines(path), 1
   reader = csv.reader(lines, delimiter=delimiter, quotechar=quotechar, strict=strict)
   for number in itertools.count():
-    line = reader.line_num + 1
+    line, lines.of_row = line + len(lines.of_row), []
     try:
       fields = next(reader)
     except StopIteration:
       return
     except csv.Error as e:
-      on_bad_row(_csv_error(e, path, line))
+      on_bad_row(_csv_error(e, path, line, len(lines.of_row) - 1))
+      # A quote that is not closed would take many good rows along.
+      lines.keep_first()
     else:
       if fields:
         yield Row(fields, path, line, number)
 
 
-def _csv_error(error: csv.Error, path: str, line: int) -> DataError:
+def _csv_error(error: csv.Error, path: str, line: int, following: int) -> DataError:
+  """Makes the error about a row that has taken so many following lines along."""
   if "new-line character" in str(error):
     advice = "Save the file with line feeds (LF or CRLF), or put such a text in double quotes."
     return DataError("a carriage return (CR) stands alone.", path, line, advice)
-  return DataError(f"the quoting is broken ({error}).", path, line, SKIP_ADVICE)
+  if not following and "unexpected end" not in str(error):
+    return DataError(f"the quoting is broken ({error}).", path, line, SKIP_ADVICE)
+  where = (
+    f"at the right place in the {following} line(s) after it" if following else "before the end"
+  )
+  reason = f"the quoting is broken: a quote opens here and does not close {where}."
+  return DataError(reason, path, line, _QUOTE_ADVICE)
 
 
 def read_jsonl(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:

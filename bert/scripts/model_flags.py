@@ -3,6 +3,7 @@
   settings = with_model_files(settings)      # a released model is downloaded; paths of its files
   settings = with_stored_case(settings)      # --do_lower_case, as the model was trained
   settings = with_readable_length(settings)  # --max_seq_length, where nothing is trained
+  settings = with_lengths_of_run(settings)   # likewise, of a model that is fine-tuned
 
 `run_settings.resolve` takes the first two steps.
 """
@@ -18,6 +19,10 @@ from bert.model.configuration import BertConfig
 
 if TYPE_CHECKING:
   from bert.scripts.run_settings import RunSettings
+
+
+# What decides how much of a text the model reads.
+_LENGTHS = ("max_seq_length", "doc_stride", "max_query_length")
 
 
 def about_vocabulary(settings: "RunSettings") -> str:
@@ -93,6 +98,37 @@ def with_readable_length(settings: "RunSettings", as_trained: bool = False) -> "
   reason = "as in training" if length == trained else "the most that the model can read"
   logging.info("--max_seq_length=%d, %s.", length, reason)
   return settings.replace(max_seq_length=length)
+
+
+def with_lengths_of_run(settings: "RunSettings") -> "RunSettings":
+  """Sets lengths that were not given as in the run that fine-tuned the model, if one did.
+
+  For runs that train nothing: with other lengths the same model gives other answers. Checkpoints of
+  the original, and of pre-training, say nothing about a task, and change nothing here.
+  """
+  from bert.checkpoints import finding, reading
+
+  if settings.get("average_runs") or not settings.output_dir:  # it reads no model, or is no run
+    return settings
+  if prefix := finding.latest(settings.output_dir):  # comes before --init_checkpoint
+    state = reading.read_state(prefix)
+  else:
+    state = settings.checkpoint.state if settings.checkpoint else {}
+  if "task_name" not in state.get("fingerprint", {}):
+    return settings
+  trained = state.get("informative", {})
+  changed = {
+    name: trained[name]
+    for name in _LENGTHS
+    if name in settings
+    and name not in settings.given
+    and trained.get(name) not in (None, settings.values[name])
+  }
+  if not changed:
+    return settings
+  words = " ".join(f"--{name}={value}" for name, value in changed.items())
+  logging.info("%s, as in the run that trained the model.", words)
+  return settings.replace(**changed)
 
 
 def model_of(settings: "RunSettings") -> str | None:

@@ -138,6 +138,15 @@ def check_same_task(settings: RunSettings, config: BertConfig, tokenizer) -> Non
   check_same_model(settings.output_dir, fingerprint, ignored)
 
 
+# Flags of a run that evaluation and prediction read, too.
+_OF_RESULTS = frozenset(
+  {
+    *("max_seq_length", "dtype", "doc_stride", "max_query_length", "pad_to_longest"),
+    *("null_score_diff_threshold", "beam_size", "start_n_top", "end_n_top"),
+  }
+)
+
+
 def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
   """The warning of a run that should train, where an earlier one has finished in its folder.
 
@@ -148,8 +157,12 @@ def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
 
   newest = finding.latest(settings.output_dir)
   saved = reading.read_state(newest).get("informative", {}) if newest else {}
-  changed = resumption.differences(saved, informative)
+  of_training = {name: value for name, value in informative.items() if name not in _OF_RESULTS}
+  changed = resumption.differences(saved, of_training)
   without_effect = f" Without effect: {'; '.join(changed)}." if changed else ""
+  of_results = {name: value for name, value in informative.items() if name in _OF_RESULTS}
+  if used := resumption.differences(saved, of_results):
+    without_effect += f" In the results, not in flags.json of the training: {'; '.join(used)}."
   length = "num_train_epochs" if "num_train_epochs" in settings else "num_train_steps"
   least = settings.get("min_train_steps")
   or_least = f" or --min_train_steps={least}" if least else ""

@@ -32,7 +32,8 @@ def write_eval_results(
   """
   keys = [key for key in original_keys if key in results]
   keys += sorted(set(results) - set(keys))
-  logging.info("***** Eval results *****")
+  kind = "Test" if os.path.basename(path).startswith("test") else "Eval"
+  logging.info("***** %s results *****", kind)
   lines = []
   for key in keys:
     value = results[key]
@@ -141,8 +142,12 @@ def _label_names(prediction, labels, separator: str) -> str:
 def _tsv_field(text: str) -> str:
   r"""A field without what would end it.
 
+  A quote means something to the csv module and to pandas where a field begins with it, and there
+  alone: such a field is quoted, so that they read the text itself.
+
   Example:
-    >>> _tsv_field("a\tb\n")
-    'a b '
+    >>> _tsv_field("a\tb\n"), _tsv_field('5" wide')
+    ('a b ', '5" wide')
   """
-  return text.translate({ord(c): " " for c in "\t\n\r"})
+  text = text.translate({ord(c): " " for c in "\t\n\r"})
+  return '"' + text.replace('"', '""') + '"' if text.startswith('"') else text

@@ -257,8 +257,8 @@ class Run:
     sizes: Mapping[str, Any],
     checkpoint_path: str | None,
     name: str | None = None,
-  ) -> None:
-    """Evaluates, and writes `eval_results.txt`, or `eval_results_<name>.txt`."""
+  ) -> Mapping[str, Any]:
+    """Evaluates, writes `eval_results.txt`, or that of a further set; returns the results."""
     logging.info("***** Running evaluation *****")
     log_sizes(sizes, self.settings.eval_batch_size)
     results = self.estimator.evaluate(
@@ -268,6 +268,7 @@ class Run:
       name=name,
     )
     self.write_results(f"eval_results_{name}.txt" if name else "eval_results.txt", results)
+    return results
 
   def write_results(self, name: str, results: Mapping, keys: Iterable[str] | None = None) -> None:
     """Writes results as `OUTPUT_DIR/<name>`, and their values for `--plots`."""

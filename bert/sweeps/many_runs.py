@@ -30,12 +30,15 @@ from bert.scripts import (
   seeds,
 )
 from bert.scripts.run_settings import RunSettings
-from bert.sweeps import dev_scores, sweep, weight_soup
+from bert.sweeps import dev_scores, parallel_processes, sweep, weight_soup
 from bert.sweeps.many_runs_report import ManyRunsReport
 from bert.sweeps.sweep import Outcome, Run, Sweep
 from bert.training import hardware
 
 FEATURES, ENSEMBLE, SOUP = "features", "ensemble", "soup"  # folders in OUTPUT_DIR
+
+# The beginning of such a line in the log of a run, and how many are repeated.
+_WARNING, _MOST_REPEATED = "WARNING:", 12
 
 # Flags that this program gives its runs, or that are its own.
 _NOT_PASSED_ON = {
@@ -187,6 +190,20 @@ class ManyRuns(Sweep[Run]):
   def _make_runs(self) -> None:
     if self.make_runs():
       self._write_state(averaged=None)
+      self._repeat_warnings()
+
+  def _repeat_warnings(self) -> None:
+    """Logs what the first run warned of: it is about the data of all runs, and lies in its log."""
+    path = os.path.join(next(iter(self.outcomes)).folder, parallel_processes.LOG_FILE)
+    if not os.path.isfile(path):
+      return
+    with open(path, encoding="utf-8", errors="replace") as reader:
+      lines = [line.rstrip() for line in reader if line.startswith(_WARNING)]
+    found = [line.split(":", 2)[-1] for line in dict.fromkeys(lines)]
+    for text in found[:_MOST_REPEATED]:
+      logging.warning("%s", text)
+    if len(found) > _MOST_REPEATED:
+      logging.warning("%d further warnings are in %s.", len(found) - _MOST_REPEATED, path)
 
   def _steps_left(self, run):
     done = _done(run.folder)
@@ -303,4 +320,10 @@ class ManyRuns(Sweep[Run]):
     if reason is not None:
       self.note_problem("the export", reason, best.folder)
     else:
-      logging.info("Exported the best run, seed %d, to %s.", best.seed, self._settings.export_dir)
+      has_failed = all(outcome.collapsed for outcome in self.finished)
+      logging.log(
+        logging.WARNING if has_failed else logging.INFO,
+        "Exported %s, seed %d, to %s.",
+        "a run that FAILED, as all runs did" if has_failed else "the best run",
+        *(best.seed, self._settings.export_dir),
+      )

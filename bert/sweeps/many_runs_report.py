@@ -90,7 +90,7 @@ class ManyRunsReport(SweepReport):
   def _row_of_run(self, outcome: Outcome) -> list[str]:
     results = outcome.results or {}
     minutes = "" if outcome.seconds is None else f"{outcome.seconds / 60:.1f}"
-    notes = ["best"] if outcome is self._best else []
+    notes = ["best"] if outcome is self._best and not outcome.collapsed else []
     note = ", ".join([*notes, "FAILED"] if outcome.collapsed else notes)
     if outcome.results is None:
       note = "did not finish"
@@ -122,10 +122,13 @@ class ManyRunsReport(SweepReport):
     ]
     for outcome in self.collapsed:
       notes.append(f"FAILED: {outcome.run}: {outcome.collapsed}.")
-    notes.append(
-      f"Best run: {self._best.run}, {self._best.run.folder}. The dev set chose it, and its score "
-      "on that set is therefore too high to expect elsewhere; the mean is not."
-    )
+    if self._best.collapsed:
+      notes.append("Every run has FAILED: none is better than one answer to everything.")
+    else:
+      notes.append(
+        f"Best run: {self._best.run}, {self._best.run.folder}. The dev set chose it, and its score "
+        "on that set is therefore too high to expect elsewhere; the mean is not."
+      )
     if self._ensemble:
       notes.append(
         f"Ensemble: the mean of what {counted(len(self._finished), 'run')} say of each example, "

@@ -227,8 +227,10 @@ def _log_example(
   for name in ("input_ids", "input_mask", "segment_ids"):
     logging.log(level, "%s: %s", name, " ".join(map(str, getattr(features, name))))
   # Examples of a user's processor do not say whether they have one.
-  label = example.label if getattr(example, "is_labelled", True) else "none, stored as"
-  logging.log(level, "label: %s (id = %s)", label, features.label_id)
+  if getattr(example, "is_labelled", True):
+    logging.log(level, "label: %s (id = %s)", example.label, features.label_id)
+  else:
+    logging.log(level, "label: none (stored as id %s)", features.label_id)
 
 
 def convert_examples_to_features(

@@ -76,6 +76,9 @@ class TaggedSentence:
     return f"TaggedSentence({self.guid!r}, {self.words!r}, {self.labels!r})"
 
 
+_MANY_WORDS = 200  # of one sentence
+
+
 @dataclasses.dataclass
 class ConllFile:
   """The content of a CoNLL file."""
@@ -140,6 +143,11 @@ def read_conll(
   conll_file = ConllFile(reader.path, conll_format, reader.lines, reader.document_starts, examples)
   if conll_file.has_labels:
     _warn_of_misspelt(conll_file)
+  if len(examples) == 1 and len(examples[0].words) > _MANY_WORDS:
+    logging.warning(
+      "%s is one sentence of %d words: a blank line ends a sentence, and there is none.",
+      *(conll_file.path, len(examples[0].words)),
+    )
   return conll_file
 
 

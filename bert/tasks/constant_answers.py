@@ -6,8 +6,10 @@ Pure Python and NumPy.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from absl import logging
 
 from bert.tasks.metrics import predictions_of
 
@@ -60,6 +62,26 @@ def failure_of_classes(
     f"accuracy {accuracy:.4f} is not above {share:.4f}, the share of the most frequent label "
     f"({most})"
   )
+
+
+def failure_of_table(table: Any) -> str | None:
+  """Explains the same by a `metrics.ConfusionTable`.
+
+  Example:
+    >>> from bert.tasks.metrics import ConfusionTable
+    >>> failure_of_table(ConfusionTable(np.array([[0, 2], [0, 4]]), ["no", "yes"]))
+    'accuracy 0.6667 is not above 0.6667, the share of the most frequent label (yes)'
+  """
+  rows, columns = np.nonzero(table.matrix)
+  counts = table.matrix[rows, columns]
+  outputs = np.eye(len(table.labels))[np.repeat(columns, counts)]
+  return failure_of_classes(np.repeat(rows, counts).tolist(), outputs, table.labels)
+
+
+def warn_of(failure: str | None) -> None:
+  """Logs a failure of a single run, if there is one; of many runs the report says it."""
+  if failure:
+    logging.warning("The model is no better than one answer to everything: %s.", failure)
 
 
 def failure_of_tags(scores: Mapping[str, float]) -> str | None:

@@ -27,11 +27,16 @@ _MISSING = {"nan", "NaN", "NAN", "None", "null", "NULL", "n/a", "N/A", "#N/A", "
 
 
 def log_labels(
-  examples: Sequence, labels: Sequence[str], set_name: str, problem_type: str = "classification"
+  examples: Sequence,
+  labels: Sequence[str],
+  set_name: str,
+  problem_type: str = "classification",
+  separator: str = ",",
 ) -> None:
   """Logs how often each label occurs, and warns of labels that are probably mistakes.
 
-  Warnings are about the set `train`, not `dev`. Labels are those of the model's outputs.
+  Warnings are about the set `train`, not `dev`. Labels are those of the model's outputs; the
+  separator is what stands between several in a text.
   """
   values = [example.label for example in examples if example.label is not None]
   if not values:
@@ -43,11 +48,16 @@ def log_labels(
   counts = collections.Counter(
     str(name) for value in values for name in (value if is_multi_label else [value])
   )
+  unlabelled = sum(not value for value in values) if is_multi_label else 0
   logging.info(
-    "Labels of %d %s examples: %s.", len(examples), set_name, _shown(counts) or "none at all"
+    "Labels of %d %s examples: %s%s.",
+    len(examples),
+    set_name,
+    _shown(counts) or "none at all",
+    f", no label at all {unlabelled}" if counts and unlabelled else "",
   )
   if set_name == "train":
-    for warning in _warnings(counts, labels, is_multi_label):
+    for warning in _warnings(counts, labels, is_multi_label, separator):
       logging.warning("%s", warning)
 
 
@@ -74,7 +84,7 @@ def _shown(counts: collections.Counter) -> str:
     'a 3, b 2'
   """
   parts = [
-    f"{label if label == label.strip() else repr(label)} {count}"
+    f"{repr(label) if label != label.strip() or ',' in label else label} {count}"
     for label, count in counts.most_common(_NUM_SHOWN)
   ]
   if len(counts) > _NUM_SHOWN:
@@ -84,7 +94,7 @@ def _shown(counts: collections.Counter) -> str:
 
 
 def _warnings(
-  counts: collections.Counter, labels: Sequence[str], is_multi_label: bool
+  counts: collections.Counter, labels: Sequence[str], is_multi_label: bool, separator: str
 ) -> Iterable[str]:
   yield from about_nearly_equal(counts, "labels")
   for label in counts:
@@ -99,6 +109,11 @@ def _warnings(
   odd = next((label for label in counts if label.startswith(("[", "{"))), None)
   if odd:
     yield f"The label {odd!r} looks like a list in another language: write a,b without brackets."
+  elif divided := next((label for label in counts if separator in label), None):
+    yield (
+      f"The label {divided!r} is one in a list, and would be several in a text, since "
+      f"--label_separator={separator} stands in it. Give another --label_separator."
+    )
   elif joined := next((label for label in counts if any(c in label for c in _SEPARATORS)), None):
     yield f"The label {joined!r} may be several: --label_separator says what is between them."
 
@@ -115,9 +130,11 @@ def about_nearly_equal(names: Iterable[str], what: str) -> Iterator[str]:
 def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
   """Groups of labels that differ in case, spaces, Unicode form or a final `.0` alone.
 
+  `true` and `false`, which JSON has beside numbers, count as 1 and 0.
+
   Example:
-    >>> nearly_equal(["sport", " Sport", "food", "1", "1.0"])
-    [['sport', ' Sport'], ['1', '1.0']]
+    >>> nearly_equal(["sport", " Sport", "food", "1", "1.0", "true"])
+    [['sport', ' Sport'], ['1', '1.0', 'true']]
   """
   groups = collections.defaultdict(list)
   for label in labels:
@@ -126,7 +143,8 @@ def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
 
 
 def _plain(label: str) -> str:
-  return "".join(unicodedata.normalize("NFKC", label).casefold().split()).removesuffix(".0")
+  plain = "".join(unicodedata.normalize("NFKC", label).casefold().split()).removesuffix(".0")
+  return {"true": "1", "false": "0"}.get(plain, plain)
 
 
 def unknown_label(name: str, known: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bert.io.table_columns import Column, TableReader, find_columns, names_of
-from bert.io.tables import DataError, Row, read_table
+from bert.io.tables import NESTED_ADVICE, DataError, Row, read_table
 from bert.tasks.classification import InputExample
 from bert.tasks.label_counts import unknown_label
 
@@ -246,7 +246,8 @@ def text_of(row: Row, columns: Columns, column, optional: bool = False) -> str |
   """Returns the text in a column; raises `DataError` for another value, as JSON may hold."""
   value = row[column]
   if not isinstance(value, str) and not (optional and value is None):
-    raise row.error(f"{columns.describe(column)} contains {value!r}, not text.")
+    reason = f"{columns.describe(column)} contains {value!r:.200}, not text."
+    raise row.error(reason, NESTED_ADVICE) if isinstance(value, dict | list) else row.error(reason)
   return value
 
 

@@ -45,15 +45,16 @@ class SequenceLengths:
     cut = sum(count for length, count in self._counts.items() if length > max_seq_length)
     if not cut:
       return
+    enough = self.fitting(_ENOUGH)
+    raised = enough > max_seq_length
     logging.log(
       logging.WARNING if cut > _MOST * total else logging.INFO,
-      "%d of %d texts are longer than --max_seq_length=%d and are cut. --max_seq_length=%d would "
-      "hold %.0f%% of them whole, %d all.%s",
+      "%d of %d texts are longer than --max_seq_length=%d and are cut; the longest has %d tokens."
+      "%s%s",
       cut,
       total,
       max_seq_length,
-      self.fitting(_ENOUGH),
-      100 * _ENOUGH,
       self.fitting(1.0),
+      f" --max_seq_length={enough} would hold {_ENOUGH:.0%} of them whole." if raised else "",
       f" {advice}" if advice else "",
     )

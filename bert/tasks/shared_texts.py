@@ -34,13 +34,14 @@ def warn_of_shared(
     others: the texts of each example of the other set; None where they are unknown.
     split: the name of that set.
   """
-  shared = [texts for texts in others if texts and key(texts) in seen]
+  shared = [texts for texts in others if texts and "".join(texts).strip() and key(texts) in seen]
   if not shared:
     return
+  text = " ".join(shared[0])
   many = len(shared) > MANY_SHARED * len(others)
   logging.log(
     logging.WARNING if many else logging.INFO,
-    "%d of %d examples of %s are in the training set, too, such as %.60r: scores are too high. "
+    "%d of %d examples of %s are in the training set, too, such as %r: scores are too high. "
     "Remove them from the training set.",
-    *(len(shared), len(others), split, " ".join(shared[0])),
+    *(len(shared), len(others), split, text if len(text) <= 60 else f"{text[:57]}..."),
   )

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert.io.tables import DataError
+from bert.io.tables import DataError, reasons_of
 from bert.text.text_files import open_bytes
 from bert.tokenization import printable_text, whitespace_tokenize
 
@@ -102,7 +102,8 @@ def read_squad_examples(
   """Reads a JSON file of SQuAD.
 
   In training, a question whose answer is not at the position given in the file is skipped with a
-  warning, and the first of several answers is used; the numbers of both are logged.
+  warning, and the first of several answers is used; the numbers of both are logged, and that of
+  answers whose words are there, but not at exactly that character.
 
   Args:
     input_file: path of a `.json` or `.json.gz`.
@@ -133,18 +134,34 @@ class _Reader:
   def __init__(self, path, is_training, version_2):
     self._path, self._is_training, self._version_2 = os.fspath(path), is_training, version_2
     self._seen: set[str] = set()
-    self._questions_read = self._repeated = self._several = self._not_found = 0
+    self._questions_read = self._repeated = self._several = self._not_found = self._beside = 0
+    self._errors: list[DataError] = []
 
   def read(self) -> list[SquadExample]:
     """Reads all examples of the file."""
     examples = []
     for paragraph, qa, place in self._questions():
       self._questions_read += 1
-      example = self._example(paragraph, qa, place)
+      try:
+        example = self._example(paragraph, qa, place)
+      except DataError as error:
+        self._errors.append(error)
+        continue
       if example is not None:
         examples.append(example)
+    if self._errors:
+      raise self._all_errors()
     self._report(len(examples))
     return examples
+
+  def _all_errors(self) -> DataError:
+    """Returns the first error; of several questions their number, and the faults of all kinds."""
+    first, *others = self._errors
+    if not others:
+      return first
+    more = reasons_of(others)
+    reason = f"{first.reason} {len(others)} other question(s) cannot be read: {more}."
+    return DataError(reason, first.file, first.line, first.advice)
 
   def _questions(self) -> Iterator[tuple[_Paragraph, dict, str]]:
     for i, entry in enumerate(self._get(self._load(), "data", list, "the file")):
@@ -230,10 +247,15 @@ class _Reader:
       return True
     if not example.answers:
       advice = "It is marked as impossible: use --version_2_with_negative for such questions."
+      if not qa.get("is_impossible"):
+        advice = (
+          'Remove the question, or mark it by "is_impossible": true (and all others by false) and '
+          "use --version_2_with_negative."
+        )
       raise DataError(
         f"{place}: training needs an answer to each question, and this one has none.",
         self._path,
-        advice=advice if qa.get("is_impossible") else "",
+        advice=advice,
       )
     self._several += len(example.answers) > 1
     answer = qa["answers"][0]
@@ -248,6 +270,7 @@ class _Reader:
         place,
       )
       return False
+    self._beside += paragraph.context[start : start + len(answer["text"])] != answer["text"]
     example.orig_answer_text, example.answer_start = answer["text"], start
     example.start_position, example.end_position = found
     return True
@@ -270,6 +293,10 @@ class _Reader:
       raise DataError("the file contains no question.", self._path)
     for count, what in (
       (self._not_found, "were skipped: their answer is not at the given position"),
+      (
+        self._beside,
+        "have an answer that is not exactly at its answer_start: its words are the answer",
+      ),
       (self._several, "have several answers: the first one is used for training"),
       (self._repeated, "have the id of an earlier question"),
     ):

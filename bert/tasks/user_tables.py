@@ -19,6 +19,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ from bert.tasks import label_counts
 from bert.tasks.processors import Columns, TableProcessor
 
 _ENDINGS = ("tsv", "csv", "jsonl")
+_ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{2,5}|#x[\da-f]{2,5});", re.IGNORECASE)
+_MANY_ENTITIES = 0.01
 
 
 class TableRow(dict[str, Any]):
@@ -155,6 +158,8 @@ class CsvProcessor(TableProcessor):
       text_a_column, text_b_column, label_column, id_column, header, by_flags=True
     )
     self._rows_read: dict[str, list[Row]] = {}
+    self._without_id: dict[str, str] = {}  # source -> the id that is made for it
+    self._without_labels: dict[str, set[int]] = {}  # file -> lines whose row has no such value
     self.labels = tuple(labels or ())
     self.labels_of = ""  # the folder of the trained model whose labels these are, for errors
 
@@ -201,7 +206,23 @@ class CsvProcessor(TableProcessor):
     examples = self._create_examples(self._rows_of(path), split, path)
     self._rows_read.pop(path)
     _warn_of_texts(examples, path)
+    self._log_what_is_missing(len(examples), path)
     return examples
+
+  def _log_what_is_missing(self, count: int, path: str) -> None:
+    if self._without_id:
+      source, guid = next(iter(self._without_id.items()))
+      logging.warning(
+        "%d of %d ids are blank. In predictions the row in %s is called %s.",
+        *(len(self._without_id), count, source, guid),
+      )
+      self._without_id = {}
+    if lines := self._without_labels.pop(path, None):
+      logging.warning(
+        "%s: %d of %d rows have no value for the labels, the first in line %d. They count as "
+        "having none, like an empty list.",
+        *(path, len(lines), count, min(lines)),
+      )
 
   def _rows_of(self, path: str) -> list[Row]:
     """Reads the rows, which the labels of the training file need as well as its examples."""
@@ -219,13 +240,18 @@ class CsvProcessor(TableProcessor):
     return resolve_columns(columns, lines[0])
 
   def _guid(self, row, set_type, columns):
-    return guid_of(row, set_type, columns)
+    guid = guid_of(row, set_type, columns)
+    if columns.guid is not None and row[columns.guid] in (None, ""):
+      self._without_id[row.source] = guid
+    return guid
 
   def _parse_label(self, value, row):
     if self.problem_type == "multi_label":
       parts = value.split(self.label_separator) if isinstance(value, str) else value
       if not isinstance(parts, list | None):
         raise row.error(f"the labels {value!r:.80} are neither text nor a list.")
+      if value is None:
+        self._without_labels.setdefault(row.file, set()).add(row.line)
       names = (self._known(_class_name(part, row).strip()) for part in parts or ())
       return tuple(name for name in names if name)
     label = super()._parse_label(value, row)
@@ -303,6 +329,13 @@ def _warn_of_texts(examples: Sequence, path: str) -> None:
       quoted,
       len(texts),
       path,
+    )
+  entities = [found for text in texts if (found := _ENTITY.search(text))]
+  if len(entities) > _MANY_ENTITIES * len(texts):
+    logging.warning(
+      "%d of %d texts in %s have entities of HTML, such as %s, which are read as letters. Replace "
+      "them, as docs/your_data.md shows.",
+      *(len(entities), len(texts), path, entities[0].group()),
     )
   empty = [example for example in examples if not example.text_a.strip()]
   if empty:

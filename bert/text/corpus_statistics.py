@@ -125,7 +125,8 @@ class TextStatistics:
       first = f", the first is {describe_place(self.first_invalid)}" if self.first_invalid else ""
       yield (
         f"{self.invalid_lines} lines are not valid UTF-8{first}; their invalid bytes were dropped. "
-        "To refuse such lines, use --strict_utf8."
+        "Words such as Händler become Hndler: convert the file to UTF-8 (older programs write "
+        "Windows-1252). To refuse such lines, use --strict_utf8."
       )
     if self.nul_lines:
       yield f"{self.nul_lines} lines contain NUL bytes, which were dropped: is the text UTF-8?"

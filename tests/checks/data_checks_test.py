@@ -92,7 +92,32 @@ FAULTS = {
     "",
     flags={"data_dir": "tables/train.csv"},
   ),
+  "labels that differ in case alone": Fault(
+    table_of("train", TEXTS[:40], lambda row: ["a", "A", "b"][row % 3]),
+    "The labels 'a', 'A' are 2 classes",
+    "",
+    "warning",
+  ),
+  "rows that are left out": Fault(
+    lambda folder: write_lines(
+      folder / "tables/train.csv", ["text_a,label", "ada,0", "bob", "cat,1", "dog"]
+    ),
+    "50% of 4 rows are left out: 2 (lines 3, 5) column 1",
+    "train.csv",
+    "warning",
+    {"settings": {"skip_bad_rows": True}},
+  ),
+  "no file to predict": Fault(
+    spoil_nothing, "contains no test.tsv", "tables", flags={"settings": {"do_predict": True}}
+  ),
   # SQuAD.
+  "answers a few characters beside their place": Fault(
+    squad_with(lambda paragraphs: paragraphs[0]["qas"][0]["answers"][0].update(answer_start=1)),
+    "is not exactly at its answer_start",
+    "",
+    "warning",
+    SQUAD,
+  ),
   "an answer elsewhere": Fault(
     squad_with(lambda paragraphs: paragraphs[0]["qas"][0]["answers"][0].update(answer_start=999)),
     "The answers of 1 of 10",
@@ -128,6 +153,27 @@ FAULTS = {
     "warning",
     CONLL,
   ),
+  "labels of another scheme": Fault(
+    lambda folder: write_lines(folder / "conll/train.conll", ["ada I-PER", "bob O", ""] * 9),
+    "All of them fit --label_scheme=iob1",
+    "",
+    "warning",
+    CONLL,
+  ),
+  "a file without blank lines": Fault(
+    lambda folder: write_lines(folder / "conll/train.conll", ["ada B-PER", "bob O"] * 101),
+    "is one sentence of 202 words",
+    "",
+    "warning",
+    CONLL,
+  ),
+  "types that differ in case alone": Fault(
+    lambda folder: write_lines(folder / "conll/train.conll", ["ada B-PER", "bob B-per", ""] * 9),
+    "The types 'PER', 'per' are 2",
+    "train.conll",
+    "warning",
+    CONLL,
+  ),
   # Text.
   "a text without documents": Fault(
     bytes_changed("corpus.txt", lambda data: data.replace(b"\n\n", b"\n")),
@@ -145,6 +191,22 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(folder, name):
   run.assert_found(FAULTS[name], folder)
+
+
+def test_answers_of_questions_to_predict_are_not_checked(folder):
+  FAULTS["an answer elsewhere"].plant(folder)
+  path = str(folder / "squad/train.json")
+  flags = {"data_dir": None, "input_file": path, "settings": {"predict_file": path}}
+  assert not bad(diagnose(folder, "squad", **flags))
+
+
+def test_of_several_texts_the_first_is_not_blamed(folder):
+  shutil.copy(folder / "corpus.txt", folder / "b.txt")
+  (folder / "b.txt").write_bytes(b"ada \xff bob.\n" * 2)
+  files = f"{folder}/corpus.txt,{folder}/b.txt"
+  [finding] = bad(diagnose(folder, "corpus", input_file=files))
+  assert finding.where == ""
+  assert f"2 lines are not valid UTF-8, the first is {folder}/b.txt, line 1" in finding.what
 
 
 def test_tables_are_looked_at_by_folder(good_set):

@@ -104,13 +104,38 @@ def test_csv_fields_may_hold_delimiters_quotes_and_lines(tmp_path):
 
 
 def test_quote_never_closed_names_where_it_opened(tmp_path):
-  path = write(tmp_path, 'text,label\nok,1\n"open,1\nx,0\n', "t.csv")
-  with pytest.raises(DataError, match="line 3: the quoting is broken"):
+  path = write(tmp_path, 'text,label\nok,1\n"open,1\nx,0\ny,1\n', "t.csv")
+  with pytest.raises(DataError, match="line 3: the quoting is broken") as raised:
     tables.read_table(path, ",", '"', strict=True)
+  assert (
+    "a quote opens here and does not close at the right place in the 2 line(s) after it"
+    in str(raised.value)
+  )
+  # Where such rows are skipped, the rows that the quote would take along stay.
   errors = []
   rows = tables.read_table(path, ",", '"', strict=True, on_bad_row=errors.append)
-  assert rows == [["text", "label"], ["ok", "1"]]
+  assert rows == [["text", "label"], ["ok", "1"], ["x", "0"], ["y", "1"]]
+  assert [row.line for row in rows] == [1, 2, 4, 5]
   assert [error.line for error in errors] == [3]
+
+
+def test_a_text_that_holds_rows_is_said(tmp_path, caplog):
+  path = write(tmp_path, 'text,label\n"open,1\nb,1\nc,0\nd,1\ne,0\na 5",1\nok,0\n', "t.csv")
+  assert len(tables.read_own_table(path)) == 3
+  assert f"{path}, line 2: a text in quotes holds 4 lines that look like rows." in caplog.text
+  caplog.clear()
+  write(tmp_path, 'text,label\n"Hello,\n\nit came,\nbut\nbroken, and\nlate",1\n', "t.csv")
+  tables.read_own_table(path)
+  assert not caplog.messages
+
+
+def test_a_file_that_is_not_utf8_is_not_mended_by_skipping_rows(tmp_path):
+  good, bad = b"a\tb\n" * 9, b"\xff\tb\n"
+  for content, advice in ((good + bad, "--skip_bad_rows"), (good + bad * 2, "2 of 11 rows")):
+    with pytest.raises(DataError, match="line 10: the row is not valid UTF-8") as raised:
+      tables.read_table(write(tmp_path, content))
+    assert ("--skip_bad_rows" in str(raised.value)) == (advice == "--skip_bad_rows")
+    assert advice in str(raised.value)
 
 
 def test_text_after_a_closing_quote_is_tolerated_unless_strict(tmp_path):

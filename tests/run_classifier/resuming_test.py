@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 
 import pytest
 import tensorflow as tf
@@ -45,6 +46,25 @@ def test_prediction_in_a_second_call_and_from_another_folder(mrpc, tmp_path):
     done = run_well(**fresh, do_predict=True)
     assert (tmp_path / f"fresh{i}" / "test_results.tsv").read_bytes() == expected
     assert "RANDOM" not in done.err
+
+
+def test_a_run_that_only_predicts_has_the_length_of_the_training(mrpc, tmp_path):
+  flags = {**mrpc.flags, "init_checkpoint": mrpc.out, "output_dir": tmp_path / "later"}
+  del flags["max_seq_length"]
+  done = run_well(**flags, do_predict=True)
+  assert "--max_seq_length=16, as in the run that trained the model." in done.err
+  results = (tmp_path / "later" / "test_results.tsv").read_bytes()
+  assert results == (mrpc.out / "test_results.tsv").read_bytes()
+  assert json.loads((tmp_path / "later" / "flags.json").read_text())["max_seq_length"] == 16
+
+  given = {**flags, "output_dir": tmp_path / "given", "max_seq_length": 12}
+  assert "as in the run" not in run_well(**given, do_predict=True).err
+  # A checkpoint of the original says nothing of its run.
+  original = pathlib.Path(shutil.copytree(mrpc.out, tmp_path / "original"))
+  for sidecar in original.glob("*.state.json"):
+    sidecar.unlink()
+  flags |= {"init_checkpoint": original, "output_dir": tmp_path / "fresh"}
+  assert "as in the run" not in run(**flags, do_predict=True).err
 
 
 def test_five_and_five_steps_are_ten_bit_for_bit(mrpc, tmp_path):

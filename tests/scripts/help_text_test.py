@@ -4,6 +4,7 @@ import pytest
 from absl import flags
 
 from bert.scripts import flag_groups, help_text
+from tests.kit import every_script
 from tests.kit.small_script import SCRIPT
 
 
@@ -91,3 +92,10 @@ def test_each_flag_stands_once_and_no_word_is_broken(monkeypatch):
   assert text.count("--verbosity=INT") == 1
   assert "--verbosity (" not in text
   assert word in text
+
+
+@pytest.mark.parametrize("name", every_script.RUNS)
+def test_help_is_about_the_script_that_was_called(name):
+  said = " ".join(every_script.script(name).run("--help").out.split())
+  first_line = every_script.module(name).__doc__.partition("\n")[0]
+  assert f"[--flag=value ...] {first_line}" in said

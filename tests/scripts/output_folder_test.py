@@ -52,6 +52,15 @@ def test_a_run_without_any_weights_says_so(tmp_path):
   assert output_folder.nothing_loaded(run) is None
 
 
+def test_flags_that_results_still_follow_are_not_without_effect(tmp_path):
+  state = {"informative": {"learning_rate": 0.1, "max_seq_length": 64}}
+  saving.save(str(tmp_path), 7, {"v": np.zeros(2)}, state)
+  run = settings(tmp_path, num_train_epochs=1.0)
+  text = output_folder.nothing_trained(run, {"learning_rate": 0.2, "max_seq_length": 32})
+  assert "Without effect: learning_rate was 0.1, now 0.2. In the results, not in " in text
+  assert "flags.json of the training: max_seq_length was 64, now 32." in text
+
+
 def test_an_output_folder_that_is_read_only(tmp_path, monkeypatch):
   # Simulated, since tests may run as root, who may write everywhere.
   def refuse(path):

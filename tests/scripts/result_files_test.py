@@ -1,5 +1,6 @@
 """Tests of bert/scripts/result_files.py."""
 
+import csv
 import logging
 import os
 
@@ -85,6 +86,16 @@ def test_predictions_with_their_texts(tmp_path):
     result_files.write_predictions(
       str(tmp_path), "", ["a", "b"], probabilities, *arguments, texts={"text_a": ["one"]}
     )
+
+
+def test_predictions_are_read_alike_with_quotes_and_without(tmp_path):
+  texts = ['"I wait," she said', 'a 5" screen', '"']
+  rows = float32(*[[0.25, 0.75]] * 3)
+  arguments = (str(tmp_path), "", "abc", rows, ["no", "yes"], "classification")
+  result_files.write_predictions(*arguments, texts={"text_a": texts})
+  content = (tmp_path / "predictions.tsv").read_text()
+  assert [row[-1] for row in csv.reader(content.splitlines(), delimiter="\t")][1:] == texts
+  assert content.splitlines()[2] == 'b\tyes\t0.25\t0.75\ta 5" screen'
 
 
 def test_predictions_of_scores(tmp_path):

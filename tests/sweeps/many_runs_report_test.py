@@ -1,6 +1,7 @@
 """Tests of the report of many runs."""
 
 import json
+import types
 
 import pytest
 from matplotlib import image
@@ -8,6 +9,7 @@ from matplotlib import image
 from bert.figures import run_comparison
 from bert.scripts import run_outputs
 from bert.sweeps import dev_scores
+from bert.sweeps.many_runs import ManyRuns
 from bert.sweeps.many_runs_report import ManyRunsReport
 from bert.sweeps.sweep import Outcome, Run
 from bert.sweeps.weight_soup import Result
@@ -101,5 +103,16 @@ def test_the_picture_of_runs_without_curves(tmp_path):
 
 def test_the_best_of_failed_runs_is_a_failed_run(runs):
   text = ManyRunsReport("run_classifier", runs[2:3], None, None).text()
-  assert "best, FAILED" in text
+  assert "Every run has FAILED" in text
+  assert "best" not in text.lower(), "none is"
   assert "without the" not in text, "nothing is left without it"
+
+
+def test_what_the_first_run_warns_of_is_said_once(tmp_path, caplog):
+  first = Run(1, str(tmp_path))
+  sweep = types.SimpleNamespace(outcomes={first: None, Run(2, "none"): None})
+  ManyRuns._repeat_warnings(sweep)
+  lines = ["INFO:tensorflow:a", "WARNING:tensorflow:b: c", "WARNING:tensorflow:b: c", ""]
+  (tmp_path / "run.log").write_text("\n".join(lines))
+  ManyRuns._repeat_warnings(sweep)
+  assert caplog.messages == ["b: c"]

@@ -151,4 +151,4 @@ def test_list_of_examples():
 def test_an_example_without_a_label_is_not_logged_as_if_it_had_one(caplog):
   with caplog.at_level("INFO", logger="absl"):
     convert(InputExample("test-1", "a", label="0", is_labelled=False), length=5, index=0)
-  assert caplog.messages[-1] == "label: none, stored as (id = 0)"
+  assert caplog.messages[-1] == "label: none (stored as id 0)"

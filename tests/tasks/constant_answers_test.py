@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from bert.tasks.constant_answers import failure_of_answers, failure_of_classes, failure_of_tags
+from bert.tasks.constant_answers import (
+  failure_of_answers,
+  failure_of_classes,
+  failure_of_table,
+  failure_of_tags,
+  warn_of,
+)
+from bert.tasks.metrics import ConfusionTable
 
 
 def one_hot(classes, count=2):
@@ -52,3 +59,10 @@ def test_answers_need_more_than_none():
   assert failure_of_answers({**never, "f1": 51.0}) is None
   assert failure_of_answers({"exact_match": 0.0, "f1": 8.0, "total": 4})
   assert failure_of_answers({"exact_match": 25.0, "f1": 30.0, "total": 4}) is None
+
+
+def test_a_single_run_that_has_failed_is_said(caplog):
+  warn_of(None)
+  assert not caplog.messages
+  warn_of(failure_of_table(ConfusionTable(np.array([[0, 1], [0, 3]]), ["no", "yes"])))
+  assert "no better than one answer to everything: accuracy 0.7500 is not above" in caplog.text

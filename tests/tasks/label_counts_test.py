@@ -33,6 +33,7 @@ def test_many_labels_fit_one_line(caplog):
   [
     ("sport", "Sport", " sport"),
     ("1", "1.0"),
+    ("1", "true", "1.0"),
     ("new york", "New  York", "newyork"),
     ("caf\u00e9", "cafe\u0301"),
     ("pos", "pos\u00a0"),
@@ -70,8 +71,15 @@ def test_several_labels(caplog):
   values = [("a", "b"), (), ("a",)]
   labels = ["a", "b"]
   assert messages_about(caplog, values, labels, "multi_label") == [
-    "Labels of 3 train examples: a 2, b 1."
+    "Labels of 3 train examples: a 2, b 1, no label at all 1."
   ]
+
+
+def test_a_label_of_a_list_that_holds_the_separator(caplog):
+  labels = ["price, shipping", "a"]
+  counts, warning = messages_about(caplog, [tuple(labels)], labels, "multi_label")
+  assert "'price, shipping' 1, a 1." in counts
+  assert "--label_separator=, stands in it" in warning
 
 
 @pytest.mark.parametrize(

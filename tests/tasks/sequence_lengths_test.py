@@ -32,9 +32,15 @@ def test_texts_that_are_cut_are_counted(caplog, num_long, level):
   (record,) = caplog.records
   assert record.levelname == level
   assert record.getMessage() == (
-    f"{num_long} of {num_long + 2} texts are longer than --max_seq_length=8 and are cut. "
-    "--max_seq_length=20 would hold 95% of them whole, 20 all. More."
+    f"{num_long} of {num_long + 2} texts are longer than --max_seq_length=8 and are cut; the "
+    "longest has 20 tokens. --max_seq_length=20 would hold 95% of them whole. More."
   )
+
+
+def test_no_shorter_length_is_advised(caplog):
+  caplog.set_level("INFO", logger="absl")
+  counted("w " * 18, *["w"] * 40).log(8)
+  assert caplog.messages[0].endswith("are cut; the longest has 20 tokens.")
 
 
 def test_both_texts_of_a_pair_count():

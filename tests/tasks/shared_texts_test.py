@@ -23,6 +23,15 @@ def test_examples_that_the_model_has_seen_are_counted(caplog, size, level, start
   assert caplog.text.count(f"{start} examples of dev are in the training set, too") == bool(size)
 
 
+def test_the_text_that_is_shown_is_one_and_has_two_quotes(caplog):
+  texts = [[" "], ["It rained. " * 9]]
+  shared_texts.warn_of_shared(set(map(shared_texts.key, texts)), texts, "dev")
+  [message] = caplog.messages
+  assert message.startswith("1 of 2 examples of dev")
+  assert "such as 'It rained. It" in message
+  assert "...': scores" in message
+
+
 @pytest.mark.parametrize(
   ("task", "example", "texts"),
   [

@@ -264,3 +264,24 @@ def test_an_answer_at_word_0_is_shown():
   assert repr(example) == (
     "qas_id: q, question_text: Who?, doc_tokens: [Ann .], start_position: 0, end_position: 0"
   )
+
+
+def test_all_questions_that_cannot_be_read_are_counted_at_once(tmp_path):
+  text = question("q2")
+  text["answers"][0]["answer_start"] = "17"
+  empty = [question(f"q{number}", answers=()) for number in (3, 4)]
+  path = write_squad(tmp_path, question(), text, *empty)
+  with pytest.raises(DataError, match="question 'q2', an answer: 'answer_start' is") as raised:
+    read_squad_examples(path, True)
+  said = "2 other question(s) cannot be read: 2 question 'q3': training needs an answer to each"
+  assert said in str(raised.value)
+  with pytest.raises(DataError, match="Remove the question, or mark it by"):
+    read_squad_examples(write_squad(tmp_path, *empty), True)
+
+
+def test_an_answer_a_few_characters_beside_its_place_is_counted(tmp_path, caplog):
+  beside = question("q2")
+  beside["answers"][0]["answer_start"] += 1
+  examples = read_squad_examples(write_squad(tmp_path, question(), beside), True)
+  assert [each.start_position for each in examples] == [3, 3], "as the original"
+  assert "1 of 2 questions have an answer that is not exactly at its answer_start" in caplog.text

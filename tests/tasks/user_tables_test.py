@@ -130,6 +130,42 @@ def test_quotes_around_all_texts_of_a_tsv_file_are_said(tmp_path, caplog):
   assert read(tmp_path, *rows[:3])[0] == ('good "film"', "pos")
 
 
+def test_entities_of_html_are_said(tmp_path, caplog):
+  read(tmp_path, *ROWS, "AT&T; 5 &ndash; 6,pos", "a &amp; b,neg")
+  assert "2 of 6 texts" in caplog.text
+  assert "entities of HTML, such as &ndash;," in caplog.text
+
+
+def test_a_row_without_an_id_is_said(tmp_path, caplog):
+  processor(tmp_path, "id,text_a", "7,x", ",y", name="test.csv", labels=["a", "b"])
+  examples = CsvProcessor(str(tmp_path), labels=["a", "b"]).get_test_examples(str(tmp_path))
+  assert [example.guid for example in examples] == ["7", "test-2"]
+  assert f"1 of 2 ids are blank. In predictions the row in {tmp_path}/test.csv, line 3 is" in (
+    caplog.text
+  )
+
+
+def test_no_value_and_no_label_are_told_apart(tmp_path, caplog):
+  lines = [
+    '{"text_a": "x", "label": ["a", "b"]}',
+    '{"text_a": "y"}',
+    '{"text_a": "z", "label": []}',
+  ]
+  options = {"name": "train.jsonl", "problem_type": "multi_label"}
+  assert [label for _, label in read(tmp_path, *lines, **options)] == [("a", "b"), (), ()]
+  assert (
+    "train.jsonl: 1 of 3 rows have no value for the labels, the first in line 2." in caplog.text
+  )
+
+
+@pytest.mark.parametrize("column", ["review", "review.body"])
+def test_an_object_in_place_of_a_text_is_to_be_written_flat(tmp_path, column):
+  row = '{"review": {"body": "x"}, "label": 1}'
+  with pytest.raises(DataError, match="write what is inside of it as a field of its own") as raised:
+    read(tmp_path, row, name="train.jsonl", text_a_column=column)
+  assert "skip" not in str(raised.value)
+
+
 def test_two_tables_of_one_name_are_named(tmp_path, caplog):
   (tmp_path / "train.tsv").write_text("text_a\tlabel\nx\ta\ny\tb\n")
   assert read(tmp_path, *ROWS)[0] == ("x", "a")
@@ -219,3 +255,6 @@ def test_malformed_rows_are_left_out_and_counted(tmp_path, caplog):
 
   assert read_table(path, {"text": "review"}, text_of, skip_bad_rows=True) == ["a"]
   assert f"Skipped 2 malformed row(s). The first: {path}, line 3: 3 columns" in caplog.text
+  assert "Of 3 rows: 1 (line 3) 3 columns, expected 2 as in the first row; 1 (line 4) it is d." in (
+    caplog.text
+  )
