@@ -151,6 +151,8 @@ def test_words_and_characters_of_tokens(bert):
 
 
 def test_a_slow_tokenizer_knows_no_words(slow):
+  with pytest.raises(TypeError, match="ends in Fast"):
+    slow.tokenize("a", "b", add_special_tokens=True)
   with pytest.raises(ValueError, match="end in Fast"):
     slow("a").word_ids()
   with pytest.raises(NotImplementedError, match="return_offsets_mapping"):
