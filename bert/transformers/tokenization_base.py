@@ -53,6 +53,7 @@ class PreTrainedTokenizerBase(RowsMixin, SpecialTokensMixin):
   model_input_names: list[str] = ["input_ids", "token_type_ids", "attention_mask"]
   padding_side = "right"
   truncation_side = "right"
+  reads_tokenizer_json = False  # whether a slow class takes one as its vocabulary
   slow_tokenizer_class: "type[PreTrainedTokenizerBase] | None" = None
 
   def __init__(self, **kwargs: Any):

@@ -13,6 +13,7 @@ from bert import tokenization
 from bert.text.library_words import Normalization
 from bert.text.vocabulary_file import VocabularyError, write_tokens
 from bert.tokenization import _is_control, _is_punctuation, _is_whitespace  # noqa: F401
+from bert.transformers import tokenization_files
 from bert.transformers.fast_backends import Backend, WordPieceBackend
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
 from bert.transformers.tokenization_options import LOGGER
@@ -22,12 +23,14 @@ VOCAB_FILES_NAMES = {"vocab_file": "vocab.txt"}
 
 
 def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
-  """Reads a vocab.txt: token -> id; raises a `VocabularyError` if it cannot be used."""
+  """Reads a vocab.txt or a tokenizer.json: token -> id; `VocabularyError` if it is of no use."""
   if vocab_file is None or not os.path.isfile(vocab_file):
     raise VocabularyError(
       f"No vocabulary is at {vocab_file!r}. Give the vocab.txt of the model, or read a model's "
       "folder with from_pretrained."
     )
+  if os.fspath(vocab_file).endswith(".json"):
+    return tokenization_files.vocabulary_in(vocab_file, "WordPiece")["vocab"]
   return tokenization.load_vocab(vocab_file)
 
 
@@ -112,6 +115,7 @@ class BertTokenizer(PreTrainedTokenizer):
   """
 
   vocab_files_names = VOCAB_FILES_NAMES
+  reads_tokenizer_json = True
 
   def __init__(
     self,

@@ -16,6 +16,7 @@ from typing import Any
 from bert.checkpoints import model_files, model_source
 from bert.io import atomic_files, filesystem, json_files
 from bert.text.added_tokens import AddedToken
+from bert.text.vocabulary_file import VocabularyError
 from bert.transformers.tokenization_options import LOGGER
 
 CONFIG = "tokenizer_config.json"
@@ -93,6 +94,8 @@ def _arguments(
   _warn_of_other_class(cls, config.get("tokenizer_class"))
   left_out = ("tokenizer_class", "init_inputs", "tokenizer_file", "name_or_path", "auto_map")
   arguments = {name: value for name, value in config.items() if name not in left_out}
+  if isinstance(arguments.get("extra_special_tokens"), list):  # what transformers 5 calls them
+    arguments[_MORE] = [*(arguments.get(_MORE) or ()), *arguments.pop("extra_special_tokens")]
   arguments.update(kwargs)
   files = _files(cls, folder)
   for name, path in files.items():
@@ -131,6 +134,10 @@ def _files(cls: type[Any], folder: str) -> dict[str, str]:
     if filesystem.is_file(path):
       files[argument] = path
   needed = {name for name in cls.vocab_files_names if name != "tokenizer_file"}
+  if not needed <= files.keys() and cls.reads_tokenizer_json:
+    path = os.path.join(folder, TOKENIZER)  # all that transformers 5 writes
+    if filesystem.is_file(path):
+      files.update(dict.fromkeys(needed, path))
   if "tokenizer_file" not in files and not needed <= files.keys():
     other = model_files.find(folder).vocabulary  # a released ALBERT's 30k-clean.model
     ending = os.path.splitext(cls.vocab_files_names["vocab_file"])[1]
@@ -141,6 +148,14 @@ def _files(cls: type[Any], folder: str) -> dict[str, str]:
       )
     files["vocab_file"] = other
   return files
+
+
+def vocabulary_in(path: str | os.PathLike, kind: str) -> dict[str, Any]:
+  """Returns the `model` of a tokenizer.json; a `VocabularyError` if it is of another kind."""
+  model = json_files.read_object(os.fspath(path)).get("model") or {}
+  if model.get("type", kind) != kind or not isinstance(model.get("vocab"), dict):
+    raise VocabularyError(f"{path} has a model of the kind {model.get('type')!r}, not {kind!r}.")
+  return model
 
 
 def _warn_of_other_class(cls: type[Any], other: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from bert.io import atomic_files, byte_pair_files, json_files
 from bert.text.added_tokens import AddedToken
 from bert.text.vocabulary_file import VocabularyError
+from bert.transformers import tokenization_files
 from bert.transformers.encodings import Spaces, Template
 from bert.transformers.fast_backends import Backend, LibraryBackend
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
@@ -36,6 +37,10 @@ def _read_files(
       )
   assert vocab_file is not None
   assert merges_file is not None
+  if os.fspath(vocab_file) == os.fspath(merges_file):
+    model = tokenization_files.vocabulary_in(vocab_file, "BPE")
+    pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"])
+    return model["vocab"], [(first, second) for first, second in pairs]
   try:
     vocab = json_files.read_object(os.fspath(vocab_file))
     merges = byte_pair_files.read_merges(os.fspath(merges_file))
@@ -98,6 +103,7 @@ class RobertaTokenizer(PreTrainedTokenizer):
   """
 
   vocab_files_names = VOCAB_FILES_NAMES
+  reads_tokenizer_json = True
   model_input_names = ["input_ids", "attention_mask"]
 
   def __init__(

@@ -171,13 +171,18 @@ class PreTrainedTokenizer(PreTrainedTokenizerBase):
 
     Args:
       text: the text.
-      pair: without effect, as the next.
-      add_special_tokens: of fast tokenizers.
+      pair: of fast tokenizers, as the next.
+      add_special_tokens: must be False.
       **kwargs: `split_special_tokens`, and those of `prepare_for_tokenization`.
 
     Raises:
-      TypeError: `text` is no text.
+      TypeError: `text` is no text, or there is more than one.
     """
+    if pair is not None or add_special_tokens:
+      raise TypeError(
+        "A slow tokenizer splits one text, without special tokens: leave out pair and "
+        "add_special_tokens, or use the class whose name ends in Fast."
+      )
     if not isinstance(text, str):
       raise TypeError(f"A text must be str, not {type(text).__name__}: {text!r:.80}")
     splits = kwargs.pop("split_special_tokens", self.split_special_tokens)

@@ -113,6 +113,23 @@ def test_a_family_chooses_the_class(files, tmp_path):
     AutoTokenizer.from_pretrained(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["BertTokenizer", "RobertaTokenizer"])
+def test_a_folder_of_transformers_5_is_read(make, name, tmp_path):
+  tokenizer = make(f"{name}Fast")
+  tokenizer.add_special_tokens({"additional_special_tokens": ["<sp>"]})
+  tokenizer.save_pretrained(tmp_path)
+  for path in tmp_path.iterdir():  # it writes two files
+    if path.name not in ("tokenizer.json", "tokenizer_config.json"):
+      path.unlink()
+  config = {"tokenizer_class": name, "extra_special_tokens": ["<sp>"], "model_max_length": 9}
+  (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+  for use_fast in (True, False):
+    read = AutoTokenizer.from_pretrained(tmp_path, use_fast=use_fast)
+    assert read.is_fast == use_fast
+    assert read("The film <sp>")["input_ids"] == tokenizer("The film <sp>")["input_ids"]
+    assert (read.additional_special_tokens, read.model_max_length) == (["<sp>"], 9)
+
+
 def test_any_tokenizer_json_is_read(make, tmp_path):
   make("AlbertTokenizerFast").save_pretrained(tmp_path)
   path = str(tmp_path / "tokenizer.json")
@@ -151,6 +168,8 @@ def test_words_and_characters_of_tokens(bert):
 
 
 def test_a_slow_tokenizer_knows_no_words(slow):
+  with pytest.raises(TypeError, match="ends in Fast"):
+    slow.tokenize("a", "b", add_special_tokens=True)
   with pytest.raises(ValueError, match="end in Fast"):
     slow("a").word_ids()
   with pytest.raises(NotImplementedError, match="return_offsets_mapping"):
