@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from bert.text import added_tokens
+
 
 def __getattr__(name: str) -> Any:
   """Finds what a name stands for, and imports no more than that needs.
@@ -24,7 +26,7 @@ def __getattr__(name: str) -> Any:
   if not (is_module or name.startswith("_")):
     for module in _modules():
       found = vars(module).get(name)
-      if getattr(found, "__module__", "").startswith(__name__):
+      if getattr(found, "__module__", "").startswith((__name__, added_tokens.__name__)):
         return found
     if name[0].isupper():
       raise ImportError(_missing(name))
@@ -45,11 +47,13 @@ def _modules() -> Iterator[ModuleType]:
     tokenization_options,
     tokenization_roberta,
     tokenization_slow,
+    tokenization_special,
   )
 
   yield from (configurations, tokenization_auto, tokenization_bert, tokenization_roberta)
   yield from (tokenization_albert, tokenization_base, tokenization_slow, tokenization_fast)
-  yield from (tokenization_options, batch_encoding, data_collators)
+  yield from (tokenization_special, tokenization_options, added_tokens)
+  yield from (batch_encoding, data_collators)
   _use_tensorflow()
   from bert.transformers import (
     callbacks,
