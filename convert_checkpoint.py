@@ -185,7 +185,7 @@ def _check_flags() -> None:
 def _check_kind(prefix: str) -> None:
   """Checks that the command reads checkpoints of this kind."""
   is_keras = prefix.endswith(KERAS_SUFFIX)
-  is_transformers = formats.is_file_of_others(prefix) and not is_keras
+  is_transformers = formats.of(prefix) is not None and not is_keras
   if FLAGS.command == "from_saved_model" and not prefix.endswith(IN_SAVED_MODEL):
     raise command_line.UsageError(
       f"{FLAGS.init_checkpoint} is a checkpoint already. Without its training state: strip."

@@ -40,6 +40,8 @@ CLONES = {
   "dataset-sts": ("brmson/dataset-sts", "e1d3375f5b3bc24f21aa4e46f96eb379e9fc1081"),
   "seqeval": ("chakki-works/seqeval", "cd01b5210eaa65e691c22320aba56f2be9e9fc43"),
   "evaluate": ("huggingface/evaluate", "a7dd338386a4fae9a1767e05eb9ef9479513d9e8"),
+  # transformers 4 of April 2025 under another name; its own repository has become too large.
+  "transformers": ("yeatscircle/myTransformers", "23ac745c9796417ac9ecb0adee0297283f2d8f81"),
 }
 # Module -> what it compares, in the order in which they run.
 SUITES = {
@@ -49,6 +51,7 @@ SUITES = {
   "bert_unit_tests": "unit tests, google-research/bert",
   "seqeval_cases": "entities, chakki-works/seqeval",
   "evaluate_metrics": "GLUE and SQuAD metrics, huggingface/evaluate",
+  "transformers_tests": "TensorFlow models and tokenizers, huggingface/transformers 4",
   "text_embeddings_inference": "vectors, huggingface/text-embeddings-inference",
   "mteb_figures": "MTEB's figures of all-MiniLM-L6-v2",
 }

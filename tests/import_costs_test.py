@@ -23,6 +23,8 @@ LIGHT = {
   "bert.tasks.squad": {"tensorflow"},
   "bert.tasks.squad_scores": {"tensorflow"},
   "bert.tasks.tagging": {"tensorflow", "seqeval"},
+  "bert.transformers.data_collators": {"tensorflow"},
+  "bert.transformers.tokenization_auto": {"tensorflow", "keras", "tokenizers", "sentencepiece"},
 }
 _EACH_IN_A_FORK = """
 import importlib, json, os, sys

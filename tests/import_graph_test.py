@@ -39,6 +39,7 @@ MAY_IMPORT = {
   "exporting": {"io", "text", "checkpoints", "model", "tasks"},
   "predicting": {"io", "text", "checkpoints", "model", "tasks", "exporting"},
   "keras3": {"io", "text", "checkpoints", "tasks"},
+  "transformers": {"io", "text", "checkpoints", "tasks", "keras3"},
   "figures": {"io", "tasks", "checkpoints"},
   "checks": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
   "scripts": {
@@ -50,7 +51,6 @@ MAY_IMPORT = {
     *("io", "text", "checkpoints", "model", "tasks", "training", "exporting", "predicting"),
     *("distillation", "scripts"),
   },
-  "transformers": {"io", "text", "checkpoints", "tasks", "keras3"},
   "tf1": {"io", "text"},  # text: the tokenizer, for scripts without one of their own
   "__main__": {"io"},
 }

@@ -74,7 +74,10 @@ class Format(Protocol):
 def of(path: str | os.PathLike) -> Format | None:
   """Returns the module of the format of a file; None for TensorFlow's and for unknown ones."""
   name = _row(path)
-  return with_mark(name) if name else None
+  # The prefix of a checkpoint may have any ending: its user chose it.
+  if name is None or filesystem.exists(os.fspath(path) + INDEX_SUFFIX):
+    return None
+  return with_mark(name)
 
 
 def with_mark(mark: str) -> Any:
@@ -103,8 +106,7 @@ def is_folder_of_others(names: Collection[str]) -> bool:
 
 
 def is_older_weights(name: str) -> bool:
-  """Tells whether a file is one of those, by its name, in which transformers saved weights before
-  safetensors.
+  """Tells whether a file has transformers' weights of the time before safetensors, by its name.
 
   Example:
     >>> is_older_weights("tf_model-00001-of-00002.h5"), is_older_weights("training_args.bin")

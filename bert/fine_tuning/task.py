@@ -548,10 +548,7 @@ class Task:
     """Says why a model counts as failed, such as one answer for everything; None if it does not."""
     return None
 
-  def failure_of_results(self, results: Mapping[str, Any]) -> str | None:
-    """Says the same of an evaluation; by default of its confusion matrix, if it has one."""
-    table = results.get("confusion matrix")
-    return constant_answers.failure_of_table(table) if hasattr(table, "matrix") else None
+  failure_of_results = staticmethod(constant_answers.failure_of_results)  # of an evaluation's
 
   def write_predictions(self, data: DataSet, outputs: Any) -> dict[str, Any] | None:
     """Writes the files of `--do_predict`, of what `collect` returned of a test set.

@@ -125,7 +125,7 @@ def read(path: str | os.PathLike) -> BytePairs:
       f"{TOKENIZER}, which contains both."
     )
   special = [_special(token, vocab) for token in (CLS, PAD, SEP, UNK, MASK) if token in vocab]
-  return _checked(BytePairs(vocab, _merges(merges_file), special, False, path), merges_file)
+  return _checked(BytePairs(vocab, read_merges(merges_file), special, False, path), merges_file)
 
 
 def _json(path: str) -> dict[str, Any]:
@@ -161,7 +161,8 @@ def _special(token: str, vocab: Mapping[str, int]) -> dict[str, Any]:
   return {"id": vocab[token], "content": token, **flags, "normalized": False, "special": True}
 
 
-def _merges(path: str) -> list[tuple[str, str]]:
+def read_merges(path: str) -> list[tuple[str, str]]:
+  """Reads the pairs of a merges.txt, in their order; a ValueError if it is bad."""
   try:
     text = filesystem.read_bytes(path).decode("utf-8-sig")
   except UnicodeDecodeError:

@@ -78,6 +78,12 @@ def failure_of_table(table: Any) -> str | None:
   return failure_of_classes(np.repeat(rows, counts).tolist(), outputs, table.labels)
 
 
+def failure_of_results(results: Mapping[str, Any]) -> str | None:
+  """Explains the same by the results of an evaluation; None without a confusion matrix."""
+  table = results.get("confusion matrix")
+  return failure_of_table(table) if hasattr(table, "matrix") else None
+
+
 def warn_of(failure: str | None) -> None:
   """Logs a failure of a single run, if there is one; of many runs the report says it."""
   if failure:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from bert.text import added_tokens
+
 
 def __getattr__(name: str) -> Any:
   """Finds what a name stands for, and imports no more than that needs.
@@ -24,7 +26,7 @@ def __getattr__(name: str) -> Any:
   if not (is_module or name.startswith("_")):
     for module in _modules():
       found = vars(module).get(name)
-      if getattr(found, "__module__", "").startswith(__name__):
+      if getattr(found, "__module__", "").startswith((__name__, added_tokens.__name__)):
         return found
     if name[0].isupper():
       raise ImportError(_missing(name))
@@ -33,16 +35,38 @@ def __getattr__(name: str) -> Any:
 
 def _modules() -> Iterator[ModuleType]:
   """Yields the modules with public names, those that need no TensorFlow first."""
-  from bert.transformers import configurations
+  from bert.transformers import (
+    batch_encoding,
+    configurations,
+    data_collators,
+    tokenization_albert,
+    tokenization_auto,
+    tokenization_base,
+    tokenization_bert,
+    tokenization_fast,
+    tokenization_options,
+    tokenization_roberta,
+    tokenization_slow,
+    tokenization_special,
+  )
 
-  yield configurations
+  yield from (configurations, tokenization_auto, tokenization_bert, tokenization_roberta)
+  yield from (tokenization_albert, tokenization_base, tokenization_slow, tokenization_fast)
+  yield from (tokenization_special, tokenization_options, added_tokens)
+  yield from (batch_encoding, data_collators)
   _use_tensorflow()
-  from bert.transformers import callbacks, main_layers, models, optimization, outputs, seeds
+  from bert.transformers import (
+    callbacks,
+    main_layers,
+    models,
+    optimization,
+    outputs,
+    pipelines,
+    seeds,
+    task_models,
+  )
 
-  yield from (callbacks, main_layers, models, optimization, outputs, seeds)
-  from bert.transformers import task_models
-
-  yield task_models
+  yield from (task_models, main_layers, models, outputs, pipelines, optimization, callbacks, seeds)
 
 
 def _use_tensorflow() -> None:

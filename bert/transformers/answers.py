@@ -307,26 +307,26 @@ def of_question(
   outputs, found, impossible = pipe._predict(encoded), [], 1.0
   for window in range(len(encoded["input_ids"])):
     allowed = np.array([part == 1 for part in encoded.sequence_ids(window)])
-    start = _window_scores(outputs["start_logits"][window], allowed, handle_impossible_answer)
-    end = _window_scores(outputs["end_logits"][window], allowed, handle_impossible_answer)
-    if handle_impossible_answer:
-      impossible = min(impossible, float(start[0] * end[0]))
-      start[0] = end[0] = 0.0
-    found += _spans(start, end, max_answer_len, top_k, window)
-  answers = []
-  for score, first, last, window in sorted(found, key=lambda each: -each[0]):
+    allowed[0] = True  # [CLS], which takes a share where no answer is likely
+    start, end = (
+      softmax(np.where(allowed, outputs[name][window], -10000.0))
+      for name in ("start_logits", "end_logits")
+    )
+    impossible = min(impossible, float(start[0] * end[0]))
+    start[0] = end[0] = 0.0
+    # Several spans may be parts of the same words.
+    count = 2 * top_k + 10 if align_to_words else top_k
+    found += _spans(start, end, max_answer_len, count, window)
+  by_text: dict[str, dict[str, Any]] = {}
+  for score, first, last, window in found:
     begins, ends = _characters(encoded, window, first, last, align_to_words)
-    answers.append({"score": score, "start": begins, "end": ends, "answer": context[begins:ends]})
+    text = context[begins:ends]
+    new = {"score": 0.0, "start": begins, "end": ends, "answer": text}
+    by_text.setdefault(text.lower(), new)["score"] += score  # windows overlap
+  answers = list(by_text.values())
   if handle_impossible_answer:
     answers.append({"score": impossible, "start": 0, "end": 0, "answer": ""})
   return sorted(answers, key=lambda each: -each["score"])[:top_k]
-
-
-def _window_scores(logits: np.ndarray, allowed: np.ndarray, with_cls: bool) -> np.ndarray:
-  """Computes probabilities over the context's tokens, and [CLS] where no answer is one: `[S]`."""
-  kept = allowed.copy()
-  kept[0] |= with_cls
-  return softmax(np.where(kept, logits, -10000.0))
 
 
 def _spans(start, end, longest: int, count: int, window: int) -> list[tuple]:
@@ -334,7 +334,7 @@ def _spans(start, end, longest: int, count: int, window: int) -> list[tuple]:
   scores = np.tril(np.triu(np.outer(start, end)), longest - 1)
   best = np.argsort(-scores, axis=None, kind="stable")[:count]
   places = np.stack(np.unravel_index(best, scores.shape), axis=1)
-  return [(float(scores[i, j]), int(i), int(j), window) for i, j in places]
+  return [(float(scores[i, j]), int(i), int(j), window) for i, j in places if scores[i, j] > 0]
 
 
 def _characters(encoded, window: int, first: int, last: int, whole_words: bool) -> tuple[int, int]:

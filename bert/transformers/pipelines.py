@@ -55,16 +55,16 @@ class Pipeline:
     arguments = {**self.defaults, **arguments}
     batch_size = arguments.pop("batch_size", None) or self.batch_size
     if _is_one(inputs):
-      return self._one(next(iter(self._answers([inputs], 1, arguments))), arguments)
+      return self._one(inputs, next(iter(self._answers([inputs], 1, arguments))))
     return list(self._answers(list(inputs), batch_size, arguments))
 
   def _answers(self, inputs: list, batch_size: int, arguments: Mapping[str, Any]) -> Iterable[Any]:
     """Answers texts, some at a time."""
     raise NotImplementedError
 
-  def _one(self, answer: Any, arguments: Mapping[str, Any]) -> Any:
+  def _one(self, given: Any, answer: Any) -> Any:
     """Returns what a single text is answered with."""
-    del arguments
+    del given
     return answer
 
   def _predict(self, encoded) -> dict[str, np.ndarray]:
@@ -72,6 +72,11 @@ class Pipeline:
     known = set(self.model._parameters())
     given = {name: np.asarray(value) for name, value in encoded.items() if name in known}
     return {name: np.asarray(value) for name, value in self.model(given, training=False).items()}
+
+  def _cut(self) -> dict[str, Any]:
+    """Returns the tokenizer's arguments by which no text is longer than the model can read."""
+    longest = min(self.tokenizer.model_max_length, self.model.bert.longest_sequence)
+    return {"truncation": True, "max_length": longest}
 
   @property
   def device(self) -> str:
@@ -118,14 +123,14 @@ class TextClassificationPipeline(Pipeline):
         pairs if any(pair is not None for pair in pairs) else None,
         padding=True,
         return_tensors="np",
-        **{"truncation": True, **options},
+        **{**self._cut(), **options},
       )
       for logits in self._predict(encoded)["logits"]:
         scored = answers.of_texts(logits, self.model.config, function)
         yield scored[0] if top_k == "" else scored[:top_k]
 
-  def _one(self, answer, arguments):
-    return [answer] if isinstance(answer, dict) else answer
+  def _one(self, given, answer):
+    return [answer] if isinstance(given, str) and isinstance(answer, dict) else answer
 
   @staticmethod
   def _parts(given):
@@ -157,7 +162,7 @@ class TokenClassificationPipeline(Pipeline):
       encoded = self.tokenizer(
         text,
         return_tensors="np",
-        truncation=True,
+        **self._cut(),
         return_special_tokens_mask=True,
         return_offsets_mapping=self.tokenizer.is_fast,
       )
@@ -213,7 +218,7 @@ class FillMaskPipeline(Pipeline):
     del batch_size
     for text in inputs:
       _check_text(text)
-      encoded = self.tokenizer(text, return_tensors="np", truncation=True)
+      encoded = self.tokenizer(text, return_tensors="np", **self._cut())
       [logits] = self._predict(encoded)["logits"]
       yield answers.of_mask(
         text,
@@ -235,7 +240,7 @@ class FeatureExtractionPipeline(Pipeline):
     del batch_size
     for text in inputs:
       _check_text(text)
-      encoded = self.tokenizer(text, return_tensors="np", truncation=True)
+      encoded = self.tokenizer(text, return_tensors="np", **self._cut())
       states = self._predict(encoded)["last_hidden_state"]
       yield states if arguments.get("return_tensors") else states.tolist()
 

@@ -1,5 +1,6 @@
 """The registry of checkpoint formats: which file is of which, and one that only this test knows."""
 
+import os
 import pathlib
 import sys
 import types
@@ -63,6 +64,14 @@ def test_formats_are_known_by_endings(tmp_path):
     assert formats.of(name) is None
   assert formats.of(save(tmp_path, 1)) is None
   assert set(reading.open_checkpoint(save(tmp_path, 2)).contents) == set(values_of(2))
+
+
+def test_a_checkpoint_may_be_called_as_other_formats_are(tmp_path):
+  saved = save(tmp_path, 1)
+  for suffix in (".index", ".data-00000-of-00001"):
+    os.rename(saved + suffix, tmp_path / f"model.bin{suffix}")
+  found = finding.find(tmp_path / "model.bin")
+  assert set(found.contents) == set(values_of(1))
 
 
 def test_folders_of_others_are_known_by_their_names(tmp_path):
