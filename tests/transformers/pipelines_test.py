@@ -113,7 +113,7 @@ def test_masked_words(tokenizer):
   assert len(fill("[MASK] in [MASK]")) == 2
 
 
-def test_vectors(tokenizer):
+def test_feature_extraction(tokenizer):
   vectors = pipeline(task="feature-extraction", model=model_of(TFBertModel), tokenizer=tokenizer)
   assert np.shape(vectors(TEXT)) == (1, 9, 16)
 
