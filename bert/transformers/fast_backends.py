@@ -344,19 +344,18 @@ class LibraryBackend:
     library: its `Tokenizer`.
   """
 
-  def __init__(self, content: Mapping[str, Any], needed_for: str, extra: str = "roberta"):
+  def __init__(self, content: Mapping[str, Any], needed_for: str):
     """Reads the content of a tokenizer.json.
 
     Args:
       content: the dictionary.
       needed_for: what needs the library, for the message.
-      extra: the extra of this project that has it.
 
     Raises:
       MissingExtraError: the library is not installed.
       ValueError: it does not read the content.
     """
-    with installation.extra(extra, needed_for):
+    with installation.extra("roberta", needed_for):
       import tokenizers
     # What it says of special tokens is for `encodings.Template`.
     text = json.dumps({**content, "post_processor": None}, ensure_ascii=False)
