@@ -257,11 +257,15 @@ class TFPreTrainedModel(PretrainedModel):
       loss: a Keras loss of the logits; by default, or "passthrough", the loss of the model.
       metrics: of the logits.
       **kwargs: as there.
+
+    Raises:
+      ValueError: one of them is of Keras 2.
     """
     if isinstance(loss, str) and loss in ("auto_with_warning", "passthrough"):
       if loss == "auto_with_warning":
         logging.info("compile() without a loss: the model's own loss of its labels is minimized.")
       loss = None
+    _refuse_keras_2(optimizer, loss, metrics)
     self._has_own_loss = loss is None
     names = _logits_of(self.output_type)
     if loss is not None and len(names) > 1 and not isinstance(loss, Mapping):
@@ -521,6 +525,16 @@ class TFPreTrainedModel(PretrainedModel):
   def can_generate(cls) -> bool:
     """Always False: these are encoders."""
     return False
+
+
+def _refuse_keras_2(*values) -> None:
+  """Raises a ValueError for optimizers, losses and metrics of Keras 2."""
+  for value in tf.nest.flatten(values):
+    if type(value).__module__.startswith("tf_keras."):
+      raise ValueError(
+        f"{type(value).__name__} is of Keras 2, these models are of Keras 3. Take "
+        "TF_USE_LEGACY_KERAS out of the environment, so that tf.keras is Keras 3."
+      )
 
 
 def _with_signature(function: Callable, names: Sequence[str]) -> Callable:

@@ -42,6 +42,7 @@ SIZES = {
 IDS = np.random.default_rng(0).integers(4, 60, (8, 7))
 MASK = np.ones_like(IDS)
 LABELS = np.arange(8) % 3
+OF_KERAS_2 = type("Adam", (), {"__module__": "tf_keras.optimizers"})()
 
 
 @pytest.fixture(scope="module")
@@ -270,6 +271,7 @@ def test_common_names_of_a_familys_own_keys():
     (lambda model: type(model).from_pretrained("/nowhere/x"), "/nowhere"),
     (lambda model: model.save_pretrained("x", push_to_hub=True), "push_to_hub"),
     (lambda model: model.resize_token_embeddings(2.5), "2.5"),
+    (lambda model: model.compile(OF_KERAS_2), "Keras 2"),
     (lambda model: model.prepare_tf_dataset([]), "no rows"),
     (lambda model: model.prepare_tf_dataset([{"text": "x"}]), "none of the columns text"),
     (lambda model: BertConfig(num_labels=0), "num_labels is 0"),
