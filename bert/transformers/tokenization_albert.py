@@ -17,6 +17,7 @@ from bert.text.vocabulary_file import VocabularyError
 from bert.transformers.fast_backends import Backend, LibraryBackend
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
 from bert.transformers.tokenization_options import LOGGER
+from bert.transformers.tokenization_rows import ClsSepRows
 from bert.transformers.tokenization_slow import PreTrainedTokenizer
 
 VOCAB_FILES_NAMES = {"vocab_file": "spiece.model"}
@@ -28,7 +29,7 @@ def _mask_token(token: Any) -> Any:
   return AddedToken(token, lstrip=True, normalized=False) if isinstance(token, str) else token
 
 
-class AlbertTokenizer(PreTrainedTokenizer):
+class AlbertTokenizer(ClsSepRows, PreTrainedTokenizer):
   """Text to the pieces of a sentencepiece model: the slow tokenizer.
 
   Attributes:
@@ -164,13 +165,6 @@ class AlbertTokenizer(PreTrainedTokenizer):
       run, after_special = [], True
     return (text + self.sp_model.decode(run)).strip()
 
-  def build_inputs_with_special_tokens(
-    self, token_ids_0: list[int], token_ids_1: list[int] | None = None
-  ) -> list[int]:
-    """Joins ids as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`."""
-    row = [self.cls_token_id, *token_ids_0, self.sep_token_id]
-    return row if token_ids_1 is None else [*row, *token_ids_1, self.sep_token_id]
-
   def save_vocabulary(
     self, save_directory: str, filename_prefix: str | None = None
   ) -> tuple[str, ...]:
@@ -190,7 +184,7 @@ def _save_model(model: bytes, folder: str, prefix: str | None) -> tuple[str]:
   return (path,)
 
 
-class AlbertTokenizerFast(PreTrainedTokenizerFast):
+class AlbertTokenizerFast(ClsSepRows, PreTrainedTokenizerFast):
   """Text to the pieces of a sentencepiece model, with offsets and words.
 
   See `AlbertTokenizer` for the arguments; `tokenizer_file` goes before `vocab_file`.
@@ -253,13 +247,6 @@ class AlbertTokenizerFast(PreTrainedTokenizerFast):
     vocab = [(piece, score) for piece, score in model["vocab"]]
     backend.library.model = tokenizers.models.Unigram(vocab, model["unk_id"], False)
     return backend
-
-  def build_inputs_with_special_tokens(
-    self, token_ids_0: list[int], token_ids_1: list[int] | None = None
-  ) -> list[int]:
-    """Joins ids as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`."""
-    row = [self.cls_token_id, *token_ids_0, self.sep_token_id]
-    return row if token_ids_1 is None else [*row, *token_ids_1, self.sep_token_id]
 
   def save_vocabulary(
     self, save_directory: str, filename_prefix: str | None = None

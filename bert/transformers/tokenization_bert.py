@@ -17,6 +17,7 @@ from bert.transformers import tokenization_files
 from bert.transformers.fast_backends import Backend, WordPieceBackend
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
 from bert.transformers.tokenization_options import LOGGER
+from bert.transformers.tokenization_rows import ClsSepRows
 from bert.transformers.tokenization_slow import PreTrainedTokenizer
 
 VOCAB_FILES_NAMES = {"vocab_file": "vocab.txt"}
@@ -103,7 +104,7 @@ class WordpieceTokenizer(tokenization.WordpieceTokenizer):
     super().__init__(vocab, unk_token, max_input_chars_per_word)
 
 
-class BertTokenizer(PreTrainedTokenizer):
+class BertTokenizer(ClsSepRows, PreTrainedTokenizer):
   """Text to word pieces: the slow tokenizer of transformers, whose rare differences it shares.
 
   Attributes:
@@ -212,13 +213,6 @@ class BertTokenizer(PreTrainedTokenizer):
     """Joins tokens to a text."""
     return " ".join(tokens).replace(" ##", "").strip()
 
-  def build_inputs_with_special_tokens(
-    self, token_ids_0: list[int], token_ids_1: list[int] | None = None
-  ) -> list[int]:
-    """Joins ids as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`."""
-    row = [self.cls_token_id, *token_ids_0, self.sep_token_id]
-    return row if token_ids_1 is None else [*row, *token_ids_1, self.sep_token_id]
-
   def save_vocabulary(
     self, save_directory: str, filename_prefix: str | None = None
   ) -> tuple[str, ...]:
@@ -232,7 +226,7 @@ class BertTokenizer(PreTrainedTokenizer):
     return (path,)
 
 
-class BertTokenizerFast(PreTrainedTokenizerFast):
+class BertTokenizerFast(ClsSepRows, PreTrainedTokenizerFast):
   """Text to word pieces as the library `tokenizers` makes them, with offsets and words.
 
   It needs no library. See `BertTokenizer` for the arguments; `tokenizer_file` goes before
@@ -295,13 +289,6 @@ class BertTokenizerFast(PreTrainedTokenizerFast):
     if not kwargs.get("do_basic_tokenize", True):
       normalization = Normalization(False, False, False)
     return WordPieceBackend(vocab, normalization, unknown)
-
-  def build_inputs_with_special_tokens(
-    self, token_ids_0: list[int], token_ids_1: list[int] | None = None
-  ) -> list[int]:
-    """Joins ids as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`."""
-    row = [self.cls_token_id, *token_ids_0, self.sep_token_id]
-    return row if token_ids_1 is None else [*row, *token_ids_1, self.sep_token_id]
 
 
 class ElectraTokenizer(BertTokenizer):

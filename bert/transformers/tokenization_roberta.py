@@ -16,6 +16,7 @@ from bert.transformers import tokenization_files
 from bert.transformers.encodings import Spaces, Template
 from bert.transformers.fast_backends import Backend, LibraryBackend
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
+from bert.transformers.tokenization_rows import RowsMixin
 from bert.transformers.tokenization_slow import PreTrainedTokenizer
 
 VOCAB_FILES_NAMES = {"vocab_file": "vocab.json", "merges_file": "merges.txt"}
@@ -91,7 +92,17 @@ def _mask_token(token: Any) -> Any:
   return AddedToken(token, lstrip=True, normalized=False) if isinstance(token, str) else token
 
 
-class RobertaTokenizer(PreTrainedTokenizer):
+class _WithoutSegments(RowsMixin):
+  """Rows of a family without segments."""
+
+  def create_token_type_ids_from_sequences(
+    self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+  ) -> list[int]:
+    """Returns zeros: RoBERTa has no segments."""
+    return [0] * len(self.build_inputs_with_special_tokens(token_ids_0, token_ids_1))
+
+
+class RobertaTokenizer(_WithoutSegments, PreTrainedTokenizer):
   """Text to the tokens of a byte-level BPE: the slow tokenizer.
 
   Attributes:
@@ -200,12 +211,6 @@ class RobertaTokenizer(PreTrainedTokenizer):
     row = [self.cls_token_id, *token_ids_0, self.sep_token_id]
     return row if token_ids_1 is None else [*row, row[-1], *token_ids_1, row[-1]]
 
-  def create_token_type_ids_from_sequences(
-    self, token_ids_0: list[int], token_ids_1: list[int] | None = None
-  ) -> list[int]:
-    """Returns zeros: RoBERTa has no segments."""
-    return [0] * len(self.build_inputs_with_special_tokens(token_ids_0, token_ids_1))
-
   def prepare_for_tokenization(
     self, text: str, is_split_into_words: bool = False, **kwargs: Any
   ) -> tuple[str, dict[str, Any]]:
@@ -238,7 +243,7 @@ def _bytes_of_characters() -> dict[str, int]:
   return {char: byte for byte, char in enumerate(byte_pair_files.byte_characters())}
 
 
-class RobertaTokenizerFast(PreTrainedTokenizerFast):
+class RobertaTokenizerFast(_WithoutSegments, PreTrainedTokenizerFast):
   """Text to the tokens of a byte-level BPE, with offsets and words.
 
   See `RobertaTokenizer` for the arguments; `tokenizer_file` goes before the other files.
@@ -317,9 +322,3 @@ class RobertaTokenizerFast(PreTrainedTokenizerFast):
     """Joins ids as `<s> a </s>` or `<s> a </s></s> b </s>`."""
     row = [self.bos_token_id, *token_ids_0, self.eos_token_id]
     return row if token_ids_1 is None else [*row, row[-1], *token_ids_1, row[-1]]
-
-  def create_token_type_ids_from_sequences(
-    self, token_ids_0: list[int], token_ids_1: list[int] | None = None
-  ) -> list[int]:
-    """Returns zeros: RoBERTa has no segments."""
-    return [0] * len(self.build_inputs_with_special_tokens(token_ids_0, token_ids_1))

@@ -364,6 +364,17 @@ def _warn_of_old_name(old: str, new: str) -> None:
   warnings.warn(f"{old} is an old name: pass {new}.", FutureWarning, stacklevel=5)
 
 
+class ClsSepRows(RowsMixin):
+  """Rows as BERT's: a [CLS] before them, a [SEP] behind each text."""
+
+  def build_inputs_with_special_tokens(
+    self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+  ) -> list[int]:
+    """Joins ids as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`."""
+    row = [self.cls_token_id, *token_ids_0, self.sep_token_id]
+    return row if token_ids_1 is None else [*row, *token_ids_1, self.sep_token_id]
+
+
 def as_list(ids: Any) -> Any:
   """Makes lists and numbers of Python of arrays and tensors."""
   if hasattr(ids, "numpy"):
