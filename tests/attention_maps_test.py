@@ -23,6 +23,7 @@ def flags(tmp_path_factory, tmp_path):
   }
 
 
+@pytest.mark.ci
 def test_the_script_draws_a_layer_or_all(flags, monkeypatch):
   drawn, draw = [], drawing.plot_attention
 

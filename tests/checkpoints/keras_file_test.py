@@ -44,6 +44,7 @@ def classifier(tmp_path_factory):
   return str(folder / "model.keras"), model, inputs
 
 
+@pytest.mark.ci
 def test_found_with_its_files(classifier):
   path, model, _ = classifier
   assert finding.find_checkpoint(path) == path

@@ -117,6 +117,7 @@ def test_words_of_tags(vocab_file, read):
   assert read.pop() == expected(list(features))
 
 
+@pytest.mark.ci
 def test_saving_traces_nothing_again(vocab_file, tmp_path):
   """These graphs take seconds to trace; traced twice, an export took twice as long."""
   preprocessor = hub_preprocess.Preprocessor(vocab_file)

@@ -251,6 +251,7 @@ def test_the_originals_answers(golden_dir, data_dir, version):
 # Writing.
 
 
+@pytest.mark.ci
 def test_a_checkpoint_without_the_head_is_refused(vocab_file, tmp_path):
   sizes = config(len(VOCAB), SEQ_LENGTH)
   with use_store(VariableStore()) as store:

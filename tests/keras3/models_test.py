@@ -298,6 +298,7 @@ def choices_of(tokenizer):
   return {name: array.reshape(2, 3, -1) for name, array in flat.items()}, flat
 
 
+@pytest.mark.ci
 def test_choices_are_scored_one_by_one_and_compete(tokenizer, tmp_path):
   keras.utils.set_random_seed(2)
   model = BertForMultipleChoice({**CONFIG.to_dict(), **LEARNS_FAST})

@@ -92,6 +92,7 @@ def test_what_decays():
   assert len(spared) == 2 * 3 + 6 + 1 + 1  # LayerNorms; biases of layer, pooler and head
 
 
+@pytest.mark.ci
 def test_body_and_head_learn_at_different_rates():
   inputs = create_inputs()
   bert = BERT(**TINY, **NO_DROPOUT)

@@ -136,6 +136,7 @@ def trained(tokenizer):
   return trainer, model, batch, losses, float32_loss
 
 
+@pytest.mark.ci
 def test_steps_in_float16(trained):
   trainer, model, batch, losses, float32_loss = trained
   assert losses[0] == pytest.approx(float32_loss, abs=0.01)

@@ -11,6 +11,7 @@ def outputs(out, name, seeds):
   return [np.load(out / f"seed_{seed}" / f"outputs_{name}.npz")["outputs"] for seed in seeds]
 
 
+@pytest.mark.ci
 def test_the_ensemble_of_classifiers_is_the_mean_of_their_probabilities(classifier, mrpc):
   classifier.run_well(**mrpc, do_predict=True, num_runs=2, seed=5)
   out = mrpc["output_dir"]

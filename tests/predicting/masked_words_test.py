@@ -196,6 +196,7 @@ def test_real_weights_without_the_head(data_dir):
     masked_words.from_checkpoint(str(folder))
 
 
+@pytest.mark.ci
 def test_an_encoder_without_mlm_is_told(store, tmp_path):
   (tmp_path / "trained").mkdir()
   without = {n: v for n, v in store.variables.items() if n.startswith("bert/")}

@@ -58,6 +58,7 @@ def trained(model_files, tmp_path_factory) -> Trained:
   return Trained(values, out, done)
 
 
+@pytest.mark.ci
 def test_what_lies_behind_the_first_window_is_learned(trained):
   results = results_in(trained.out / "eval_results.txt")
   assert results["eval_accuracy"] == 1.0

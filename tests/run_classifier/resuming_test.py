@@ -113,6 +113,7 @@ def test_a_finished_run_is_skipped_and_more_epochs_only_inform(mrpc, tmp_path):
   assert int(tf.train.load_variable(str(tmp_path / "out"), "global_step")) == 22
 
 
+@pytest.mark.ci
 def test_the_best_checkpoint_of_evaluation_in_training_is_used(mrpc, tmp_path):
   """Accuracy is 1 after 10 of the 20 steps, so no later checkpoint is better."""
   out = tmp_path / "out"

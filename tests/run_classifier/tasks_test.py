@@ -119,6 +119,7 @@ def mnli(model, tmp_path_factory):
   return Trained(values, out, done), built
 
 
+@pytest.mark.ci
 def test_mnli_has_two_results_of_each_kind(mnli):
   out = mnli[0].out
   assert len(records(out / "eval.tf_record")) == 6

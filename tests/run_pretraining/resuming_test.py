@@ -36,6 +36,7 @@ def test_five_and_five_steps_are_ten_bit_for_bit(model, tmp_path):
   assert_same_tensors(straight, tmp_path / "parts" / "model.ckpt-10")
 
 
+@pytest.mark.ci
 def test_an_encoder_alone_gets_new_heads_and_it_is_said(trained, tmp_path):
   encoder = {
     name: tf.Variable(value)

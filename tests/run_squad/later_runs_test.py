@@ -149,6 +149,7 @@ def test_evaluation_during_training(model, tmp_path, version_2, pad_to_longest):
   assert "start_positions" in values_in(trained.out / "dev.tf_record")[0]
 
 
+@pytest.mark.ci
 def test_the_best_checkpoint_predicts_and_not_the_last(model, tmp_path):
   """By a figure that is the same each time, the first checkpoint stays the best."""
   more = {"num_train_epochs": 1.0, "eval_every_steps": 3, "best_metric": "total", "plots": True}

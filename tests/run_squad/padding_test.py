@@ -34,6 +34,7 @@ def assert_equal_nbest(found, expected) -> None:
     )
 
 
+@pytest.mark.ci
 def test_with_pad_to_longest_neither_batch_nor_length_changes_an_answer(v1, tmp_path):
   """With weights that are not trained: trained ones are so sure that little can move them."""
   values = {**v1.flags, "output_dir": tmp_path / "out", "init_checkpoint": v1.out / "model.ckpt-0"}

@@ -107,6 +107,7 @@ def test_the_schedule_and_the_data_go_on_as_if_nothing_were_skipped(straight):
   assert reading.read_state(finding.latest(str(straight)))["run"]["examples"] == 36
 
 
+@pytest.mark.ci
 def test_stopped_and_resumed_it_ends_with_the_same_bits(straight, tmp_path):
   for steps in (3, 6, 9):  # the third step is a skipped one
     config = {"params": {"dropout": 1}, "steps_per_loop": 3, "save_summary_steps": 9}

@@ -307,6 +307,7 @@ def test_a_bar_on_a_terminal(tmp_path, capfd):
   assert "examples_per_s=" in shown
 
 
+@pytest.mark.ci
 def test_messages_stand_above_the_bar(tmp_path, capfd, caplog):
   caplog.set_level("INFO", logger="absl")
   handler = logging.StreamHandler(sys.stderr)

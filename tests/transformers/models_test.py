@@ -136,6 +136,7 @@ def test_questions_train_on_both_positions():
   assert found == pytest.approx(2 * float(tf.reduce_mean(expected)), rel=1e-5)
 
 
+@pytest.mark.ci
 def test_a_model_in_a_functional_one_and_frozen_layers():
   encoder = TFBertModel(BertConfig(**SIZES))
   ids = keras.Input((7,), dtype="int32")
@@ -223,6 +224,7 @@ def test_another_number_of_labels_is_refused_unless_it_is_meant(model, tmp_path)
   assert other(IDS).logits.shape == (8, 5)
 
 
+@pytest.mark.ci
 def test_a_vocabulary_of_another_size(tmp_path):
   model = TFBertForMaskedLM(BertConfig(**SIZES))
   expected, paths = model(IDS).logits, [variable.path for variable in model.variables]
