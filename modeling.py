@@ -35,9 +35,6 @@ from bert.model.families import LAYER_NORM_EPSILON, LayerNames
 from bert.model.layers import (
   Float32AndCompute,
   Projection,
-  TokenRows,
-  Unpadding,
-  assert_rank,
   create_attention_mask_from_input_mask,
   create_initializer,
   dense,
@@ -45,12 +42,17 @@ from bert.model.layers import (
   dropout,
   gelu,
   get_activation,
-  get_shape_list,
   layer_norm,
   layer_norm_and_dropout,
   mask_of_batch,
   product,
   project,
+)
+from bert.model.token_rows import (
+  TokenRows,
+  Unpadding,
+  assert_rank,
+  get_shape_list,
   reshape_from_matrix,
   reshape_to_matrix,
 )

@@ -62,6 +62,7 @@ ALSO = {
     "bert.model.answer_heads",
     "bert.model.configuration",
     "bert.model.families",
+    *("bert.model.kernels", "bert.model.token_rows"),  # on TensorFlow alone, in its steps
     "bert.pretraining.masks",
     "bert.pretraining.random_streams",
   },
@@ -177,7 +178,7 @@ def plant(path, line):
     ("bert/io/tables.py", "from bert import modeling", "bert.modeling"),
     ("bert/text/corpus.py", "from bert.scripts.result_files import x", "bert.scripts.result_files"),
     ("bert/model/heads.py", "from bert import run_classifier", "bert.run_classifier"),
-    ("bert/keras3/layers.py", "from bert.model import kernels", "bert.model.kernels"),
+    ("bert/keras3/layers.py", "from bert.model import heads", "bert.model.heads"),
     ("modeling.py", "from bert.tasks import glue", "bert.tasks.glue"),
     ("run_squad.py", "from bert.keras3 import layers", "bert.keras3.layers"),
   ],

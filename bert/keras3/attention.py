@@ -17,6 +17,7 @@ import keras
 from keras import ops
 
 from bert.keras3.building_blocks import Dropout, SpecLayer, create_dense, register, require_one_of
+from bert.keras3.padding import AllRows
 
 ATTENTION_TYPES = ("multi_head", "window", "group_query", "differential")
 
@@ -101,26 +102,32 @@ class SelfAttention(SpecLayer):
       self.output_dense.build(input_shape)
     self.built = True
 
-  def call(self, hidden_states, attention_mask=None, training=None, head_mask=None):
+  def call(self, hidden_states, attention_mask=None, training=None, head_mask=None, rows=None):
     """Mixes each vector from all visible ones.
 
     Args:
-      hidden_states: `[B, F, W]`.
+      hidden_states: `[B, F, W]`; with `rows` `[1, M, W]`.
       attention_mask: `[B, T]` or `[B, F, T]`, 0 for hidden tokens; none by default.
       training: whether to apply dropout.
       head_mask: float `[N]`, by which the heads' probabilities are multiplied; none by default.
+      rows: where the vectors stand in their sequences, if padding was left out.
 
     Returns:
-      `[B, F, W]`.
+      The shape of `hidden_states`.
     """
-    query = self._split(self.query(hidden_states))
-    key, value = (self._for_all_heads(part(hidden_states)) for part in (self.key, self.value))
-    batch_size, length = ops.shape(hidden_states)[:2]
+    rows = rows or AllRows()
+    query, key, value = (
+      rows.restore(part(hidden_states)) for part in (self.query, self.key, self.value)
+    )
+    batch_size, length = ops.shape(query)[:2]
     hidden_scores = self._hidden_scores(attention_mask, length)
-    context = self._attend(query, key, value, hidden_scores)
+    context = self._attend(
+      self._split(query), self._for_all_heads(key), self._for_all_heads(value), hidden_scores
+    )
     if head_mask is not None:  # as if the probabilities were multiplied
       context = context * ops.cast(head_mask, context.dtype)[:, None]
-    return self.output_dense(ops.reshape(context, (batch_size, length, self.spec.hidden_size)))
+    context = ops.reshape(context, (batch_size, length, self.spec.hidden_size))
+    return self.output_dense(rows.remove(context))
 
   def attention_maps(self, hidden_states, attention_mask=None):
     """Computes the attention probabilities `[B, N, F, T]`; arguments as in `call`."""
@@ -178,7 +185,9 @@ class SelfAttention(SpecLayer):
     batch_size, length = ops.shape(x)[:2]
     return ops.reshape(x, (batch_size, length, x.shape[-1] // self.head_size, self.head_size))
 
-  def compute_output_spec(self, hidden_states, attention_mask=None, training=None, head_mask=None):
+  def compute_output_spec(
+    self, hidden_states, attention_mask=None, training=None, head_mask=None, rows=None
+  ):
     """Returns the shape and type of the output."""
     return keras.KerasTensor(hidden_states.shape, self.compute_dtype)
 

@@ -222,7 +222,19 @@ class Dropout(TorchModule, keras.layers.Layer):
       training = self.training
     if not training or not self.rate:
       return inputs
+    if keras.backend.backend() == "tensorflow" and self.noise_shape is None and self.rate < 1:
+      return self._multiplied(inputs)
     return keras.random.dropout(inputs, self.rate, self.noise_shape, self.seed_generator)
+
+  def _multiplied(self, inputs):
+    """Drops values by factors of our own, which take TensorFlow far less time than its own."""
+    import tensorflow as tf
+
+    from bert.model import kernels
+
+    seed = tf.cast(self.seed_generator.next(), tf.int64)
+    factors = kernels.dropout_factors(tf.size(inputs), self.rate, inputs.dtype, seed)
+    return inputs * tf.reshape(factors, tf.shape(inputs))
 
   def compute_output_spec(self, inputs, training=None):
     """Returns the shape and type of the output."""

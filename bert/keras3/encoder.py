@@ -20,7 +20,7 @@ from keras import ops
 
 from bert.checkpoints import keras_model, released_models
 from bert.checkpoints.load_report import LoadReport
-from bert.keras3 import sizes, weights
+from bert.keras3 import padding, sizes, weights
 from bert.keras3.building_blocks import (
   ACTIVATIONS,
   create_dense,
@@ -283,6 +283,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     output_hidden_states=None,
     training=None,
     output_attentions=None,
+    reads_padding=True,
   ):
     """Encodes sequences.
 
@@ -297,6 +298,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       output_hidden_states: whether to return `hidden_states` as well.
       training: whether to apply dropout; on PyTorch by default the module's mode.
       output_attentions: whether to return `attentions` as well; they are computed once more.
+      reads_padding: whether what `last_hidden_state` has at padding matters; otherwise it may be
+        zeros there, see `padding.py`.
 
     Returns:
       A dictionary: `last_hidden_state` `[B, S, W]`; `pooler_output` `[B, W]`, the first token after
@@ -321,13 +324,20 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       training=training,
       inputs_embeds=vectors,
     )
+    layers = [self.encoder_layers[index] for index in self._schedule]
+    has_extras = output_attentions or self._returns(output_hidden_states)
+    rows = padding.AllRows()
+    if not reads_padding and not has_extras and all(layer.is_positionwise for layer in layers):
+      rows = padding.rows_of(inputs["attention_mask"])
+    embedded = rows.remove(embedded)
     if self.embedding_projection is not None:
       embedded = self.embedding_projection(embedded)
     states = [embedded]
-    layers = [self.encoder_layers[index] for index in self._schedule]
     head_masks = _for_layers(inputs["head_mask"], len(layers))
     for layer, head_mask in zip(layers, head_masks, strict=True):
-      state = layer(states[-1], attention_mask=mask, training=training, head_mask=head_mask)
+      state = layer(
+        states[-1], attention_mask=mask, training=training, head_mask=head_mask, rows=rows
+      )
       states.append(state)
     attentions = None
     if output_attentions:
@@ -338,14 +348,19 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       )
     if self.final_norm is not None:
       states[-1] = self.final_norm(states[-1])
+    states[-1] = rows.restore(states[-1])
     return self._outputs(states, mask, output_hidden_states, attentions)
+
+  def _returns(self, output_hidden_states) -> bool:
+    """Checks whether the hidden states are wanted."""
+    return self.output_hidden_states if output_hidden_states is None else output_hidden_states
 
   def _outputs(self, states, mask, output_hidden_states, attentions):
     outputs = {"last_hidden_state": states[-1], "attention_mask": mask}
     if self.add_pooler:
       first = states[-1][:, 0, :]
       outputs["pooler_output"] = first if self.pooler is None else self.pooler(first)
-    if self.output_hidden_states if output_hidden_states is None else output_hidden_states:
+    if self._returns(output_hidden_states):
       outputs["hidden_states"] = tuple(states)
     if attentions is not None:
       outputs["attentions"] = attentions
@@ -360,6 +375,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     output_hidden_states=None,
     training=None,
     output_attentions=None,
+    reads_padding=True,
   ):
     """Returns shapes and types of the outputs, without tracing the layers."""
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
@@ -374,7 +390,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       outputs["pooler_output"] = keras.KerasTensor(
         (batch_size, self.hidden_size), self.compute_dtype
       )
-    if self.output_hidden_states if output_hidden_states is None else output_hidden_states:
+    if self._returns(output_hidden_states):
       outputs["hidden_states"] = tuple(
         keras.KerasTensor(vectors, self.compute_dtype) for _ in range(len(self._schedule) + 1)
       )

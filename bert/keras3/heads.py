@@ -51,10 +51,12 @@ class EncoderHead(SpecLayer):
   Attributes:
     original: the class whose variables checkpoints have, see `keras_model`; None of other heads.
     reads_pooler: whether it reads `pooler_output`.
+    reads_padding: whether its output depends on vectors of padding.
   """
 
   original: str | None = None
   reads_pooler = False
+  reads_padding = True
 
   @classmethod
   def for_encoder(cls, bert, num_labels: int | None = None) -> "EncoderHead":
@@ -289,6 +291,7 @@ class TextClassificationHead(TaskHead):
 
   original = "TextClassificationHead"
   reads_pooler = True  # unless `pooling_type` says otherwise
+  reads_padding = False
 
   def __init__(
     self,
@@ -398,6 +401,7 @@ class MultipleChoiceHead(TaskHead):
 
   original = "MultipleChoiceHead"
   reads_pooler = True
+  reads_padding = False
 
   def __init__(self, num_choices: int | None, **kwargs):
     """Creates the head.

@@ -341,22 +341,23 @@ class TransformerLayer(SpecLayer):
     self.feed_forward.build(shape)
     self.built = True
 
-  def call(self, hidden_states, attention_mask=None, training=None, head_mask=None):
+  def call(self, hidden_states, attention_mask=None, training=None, head_mask=None, rows=None):
     """Transforms the vectors of each sequence.
 
     Args:
-      hidden_states: `[B, S, W]`.
+      hidden_states: `[B, S, W]`; with `rows` `[1, M, W]`.
       attention_mask: `[B, S]` or `[B, S, S]`, 0 for hidden tokens; none by default.
       training: whether to apply dropout.
       head_mask: float `[N]`, see `SelfAttention`.
+      rows: where the vectors stand in their sequences, if padding was left out.
 
     Returns:
-      `[B, S, W]`.
+      The shape of `hidden_states`.
     """
 
     def attend(x):
       return self.attention(
-        x, attention_mask=attention_mask, training=training, head_mask=head_mask
+        x, attention_mask=attention_mask, training=training, head_mask=head_mask, rows=rows
       )
 
     def feed_forward(x):
@@ -365,6 +366,16 @@ class TransformerLayer(SpecLayer):
     drops = self.family.drops_attention_output
     hidden_states = self._add(hidden_states, attend, self.attention_norm, training, drops)
     return self._add(hidden_states, feed_forward, self.output_norm, training)
+
+  @property
+  def is_positionwise(self) -> bool:
+    """Whether padding changes nothing but itself, and each position is computed by itself."""
+    spec = self.spec
+    return (
+      self.attention.spec.window_size is None
+      and spec.normalization_type != "batch_norm"
+      and not spec.use_stochastic_depth
+    )
 
   def attention_maps(self, hidden_states, attention_mask=None):
     """Computes the attention probabilities of `call` with the same arguments: `[B, N, S, S]`."""
@@ -381,6 +392,8 @@ class TransformerLayer(SpecLayer):
       update = self.skip(update, training=training)
     return residual + update if pre else norm(residual + update)
 
-  def compute_output_spec(self, hidden_states, attention_mask=None, training=None, head_mask=None):
+  def compute_output_spec(
+    self, hidden_states, attention_mask=None, training=None, head_mask=None, rows=None
+  ):
     """Returns the shape and type of the output."""
     return keras.KerasTensor(hidden_states.shape, self.compute_dtype)

@@ -22,7 +22,7 @@ from keras import ops
 
 from bert.checkpoints import model_source
 from bert.checkpoints.load_report import LoadReport
-from bert.keras3 import weights
+from bert.keras3 import padding, weights
 from bert.keras3.answer_beam import AnswerBeamHead, answer_losses
 from bert.keras3.building_blocks import register
 from bert.keras3.encoder import BERT, gather_inputs
@@ -158,7 +158,27 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
 
   def _encode(self, inputs, **arguments):
     """Calls the encoder; a model may add to the outputs what its heads need."""
+    if padding.is_left_out() and not self._reads_padding():
+      arguments["reads_padding"] = False
     return self.bert(inputs, **arguments)
+
+  def _reads_padding(self) -> bool:
+    return not self.heads or any(head.reads_padding for head in self._heads())
+
+  def train_step(self, *args, **kwargs):
+    """Makes a step; see `padding.py` for what is left out of it."""
+    with padding.left_out_in_step(self):
+      return super().train_step(*args, **kwargs)
+
+  def test_step(self, *args, **kwargs):
+    """Evaluates a batch, as `train_step`."""
+    with padding.left_out_in_step(self):
+      return super().test_step(*args, **kwargs)
+
+  def predict_step(self, *args, **kwargs):
+    """Computes the outputs of a batch, as `train_step`."""
+    with padding.left_out_in_step(self):
+      return super().predict_step(*args, **kwargs)
 
   def _outputs(self, outputs):
     return self.output_class(*(head.score(self.bert, outputs) for head in self._heads()))

@@ -212,6 +212,7 @@ class NextSentenceHead(TaskHead):
 
   original = "NextSentenceHead"
   reads_pooler = True
+  reads_padding = False
 
   def __init__(self, **kwargs):
     super().__init__(**{"num_outputs": 2, "dropout_rate": 0.0, **kwargs})

@@ -8,7 +8,8 @@ import tensorflow as tf
 from bert.model import kernels
 from bert.model.configuration import BertConfig
 from bert.model.families import LAYER_NORM_EPSILON
-from bert.model.layers import TokenRows, create_initializer, get_shape_list, layer_norm_and_dropout
+from bert.model.layers import create_initializer, layer_norm_and_dropout
+from bert.model.token_rows import TokenRows, get_shape_list
 from bert.model.variables import get_variable
 
 

@@ -15,10 +15,10 @@ from bert.model.layers import (
   dense,
   dropout,
   get_activation,
-  get_shape_list,
   layer_norm,
   product,
 )
+from bert.model.token_rows import get_shape_list
 from bert.model.variables import get_variable, variable_scope, zeros_initializer
 
 # ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ R = real windows of all documents, C = number of labels.
 
 import tensorflow as tf
 
-from bert.model.layers import get_shape_list
+from bert.model.token_rows import get_shape_list
 
 
 def split_batch(input_ids, input_mask, segment_ids, num_windows, keep_all: bool = False):

@@ -247,3 +247,16 @@ def test_masks_of_one_step_are_unrelated_and_drop_as_many_as_they_should():
     for axis in (0, 1):
       spread = table.sum(axis).var() / (512 * RATE * (1 - RATE))
       assert abs(spread - 1) < 4.5 * math.sqrt(2 / 512)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 100, 100_003])
+def test_factors_of_dropout(size):
+  seeds = [tf.constant([1, n], tf.int64) for n in (2, 3)]
+  factors, other = (
+    kernels.dropout_factors(tf.constant(size), 0.25, tf.float32, seed) for seed in seeds
+  )
+  assert factors.shape == [size]
+  assert set(factors.numpy()) <= {np.float32(0), np.float32(1 / 0.75)}
+  if size > 1000:
+    assert abs(np.mean(factors) - 1.0) < 0.01
+    assert abs(np.corrcoef(factors, other)[0, 1]) < 0.02

@@ -1,10 +1,10 @@
-"""Rows with and without padding. Alone: pytest tests/model/layers_test.py (seconds)"""
+"""Rows with and without padding. Alone: pytest tests/model/token_rows_test.py (seconds)"""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.model import layers
+from bert.model import token_rows
 from tests.kit.gradients import assert_same, normal, value_and_gradients
 
 
@@ -29,7 +29,7 @@ def test_removing_and_restoring_padding(mask):
   is_token = mask.reshape(-1, 1).astype(np.float32)
 
   def there_and_back(x):
-    unpadding = layers.Unpadding(tf.constant(mask), multiple=4)
+    unpadding = token_rows.Unpadding(tf.constant(mask), multiple=4)
     rows = unpadding.remove(x)
     assert len(rows) == max(1, min(-(-mask.sum() // 4) * 4, mask.size))
     return tf.reshape(unpadding.restore(tf.sin(rows)), [-1, 6])
@@ -56,7 +56,7 @@ def test_gathering_heads_without_padding(mask):
     return rows * mask.reshape(-1, 1).astype(np.float32)
 
   def without_padding(x):
-    unpadding = layers.Unpadding(tf.constant(mask), multiple=4)
+    unpadding = token_rows.Unpadding(tf.constant(mask), multiple=4)
     context = attend(*tf.unstack(unpadding.to_heads(unpadding.remove(x), 3, heads)))
     return tf.reshape(unpadding.restore(unpadding.from_heads(context)), [-1, heads * size])
 
@@ -64,7 +64,7 @@ def test_gathering_heads_without_padding(mask):
 
 
 def test_all_rows_answer_like_those_without_padding_where_nothing_is_padded():
-  every, unpadded = layers.TokenRows(2, 4), layers.Unpadding(tf.ones([2, 4], tf.int32))
+  every, unpadded = token_rows.TokenRows(2, 4), token_rows.Unpadding(tf.ones([2, 4], tf.int32))
   x, wide = normal([8, 6], 1), normal([8, 3 * 2 * 5], 2)
   for one, other in (
     (every.remove(x), unpadded.remove(x)),
