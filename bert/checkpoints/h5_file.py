@@ -1,4 +1,4 @@
-"""Weights of transformers' TensorFlow classes, `tf_model.h5`, by the names of its PyTorch classes.
+"""Weights of transformers' TensorFlow classes in HDF5, `tf_model.h5`.
 
   weights = open_weights("tf_model.h5", "bert")
   weights.tensors["bert.pooler.dense.weight"].shape, weights.read("bert.pooler.dense.weight")
@@ -9,26 +9,23 @@ it groups along the name of a weight, and at their end an array in one piece:
   /bert/tf_bert_for_masked_lm/bert/encoder/layer_._0/output/dense/kernel:0
 
 Large models come in several files without the group and the model's name, and with a
-`tf_model.h5.index.json` that says which weight is in which. Names end with those of the modules in
-PyTorch, which `transformers_names.py` finds among the family's. Kernels are transposed there, and
-those of versions 4.1 and 4.2 have the heads of attention as a dimension of their own.
+`tf_model.h5.index.json` that says which weight is in which. `keras_weights.py` finds the names in
+PyTorch.
 
 HDF5 finds the arrays; their values are read without it, from a map of the file. Nothing is followed
 out of the file: links, external and virtual arrays are refused.
 """
 
-import functools
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.checkpoints import tensor_files, transformers_heads, transformers_names
+from bert.checkpoints import keras_weights, tensor_files, transformers_heads
 from bert.checkpoints.bundle_files import CheckpointError
-from bert.checkpoints.load_report import abbreviate
-from bert.checkpoints.tensor_files import ShardedFiles
+from bert.checkpoints.tensor_files import TensorFile
 from bert.io import filesystem, other_formats
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -50,20 +47,8 @@ class _Place(NamedTuple):
   start: int  # place of its first element, in bytes
 
 
-class TensorInfo(NamedTuple):
-  """An array in a file, and what it is in PyTorch's layout."""
-
-  dtype: np.dtype  # in this machine's order of bytes
-  shape: tuple[int, ...]  # in PyTorch's layout
-  stored: np.dtype  # in the file's order of bytes
-  matrix: tuple[int, ...]  # its shape in the file, with the heads of attention joined
-  is_transposed: bool  # whether `shape` is the reverse of `matrix`
-  start: int  # place of its first element, in bytes
-  name: str  # its path in the file
-
-
-def open_weights(path: str | os.PathLike, family: str) -> "H5File | ShardedFiles":
-  """Opens a `*.h5`, or several through their `*.h5.index.json`.
+def open_weights(path: str | os.PathLike, family: str) -> TensorFile:
+  """Opens a `*.h5`, or several through their `*.h5.index.json`, by the names of PyTorch's classes.
 
   Args:
     path: of the file or of the index.
@@ -73,22 +58,7 @@ def open_weights(path: str | os.PathLike, family: str) -> "H5File | ShardedFiles
     H5FileError: something is missing or damaged, or has no weight of the family. Values are not
       read.
   """
-  if os.fspath(path).endswith(".index.json"):
-    open_file = functools.partial(H5File, family=family)
-    named = functools.partial(_key_of, family=family)
-    file: H5File | ShardedFiles = ShardedFiles(path, open_file, H5FileError, named)
-  else:
-    file = H5File(path, family)
-  if not any(transformers_names.is_of_family(name, family) for name in file.tensors):
-    names = abbreviate(list(file.tensors), 3) or "none"
-    raise H5FileError(
-      f"{file.path} has no weights of a {family} (model_type) of transformers. Its names: {names}. "
-      "A model of Keras alone is read from a .keras file, which model.save writes."
-    )
-  own_bias, bias_of_decoder = transformers_names.biases_of_words(family)
-  if bias_of_decoder in file.tensors:  # ALBERT's, which has both and does not use its own there
-    file.tensors.pop(own_bias, None)
-  return file
+  return keras_weights.open_weights(path, H5File, H5FileError, family)
 
 
 class H5File:
@@ -96,36 +66,31 @@ class H5File:
 
   Attributes:
     path: of the file.
-    tensors: name -> TensorInfo.
+    tensors: path in the file -> type, shape and place.
   """
 
-  def __init__(self, path: str | os.PathLike, family: str):
+  def __init__(self, path: str | os.PathLike):
     """Finds the arrays.
 
     Raises:
       H5FileError: the file is missing or damaged, or has something else than plain arrays.
     """
     self.path = os.fspath(path)
-    places = _read_places(self.path)
-    try:
-      self.tensors = _named(places, family)
-    except ValueError as error:
-      raise H5FileError(f"{self.path}: {error}") from None
+    self.tensors = _read_places(self.path)
 
   def read(self, name: str) -> np.ndarray:
-    """One tensor, in PyTorch's layout.
+    """Reads one array, as it lies there.
 
     Raises:
-      H5FileError: no tensor has this name, or the file has changed.
+      H5FileError: no array has this name, or the file has changed.
     """
     if name not in self.tensors:
       raise H5FileError(f"{self.path} has no tensor {name!r}.")
-    info = self.tensors[name]
+    place = self.tensors[name]
     try:
-      values = tensor_files.read_array(self.path, info.start, info.stored, info.matrix)
+      return tensor_files.read_array(self.path, place.start, place.dtype, place.shape)
     except (OSError, ValueError) as error:
       raise H5FileError(f"{self.path}: {name} cannot be read: {error}") from None
-    return values.T if info.is_transposed else values
 
 
 def read_class(path: str | os.PathLike) -> str | None:
@@ -136,51 +101,6 @@ def read_class(path: str | os.PathLike) -> str | None:
   """
   parts = {part: None for name in _read_places(os.fspath(path)) for part in name.split("/")}
   return next(filter(None, map(transformers_heads.class_named, parts)), None)
-
-
-def _named(places: Mapping[str, _Place], family: str) -> dict[str, TensorInfo]:
-  """Names arrays as PyTorch does, and describes them in its layout."""
-  found: dict[str, TensorInfo] = {}
-  for path, (dtype, shape, position) in places.items():
-    key, is_transposed = transformers_names.key_of_weight(path, family)
-    bias = places.get(f"{path.rpartition('/')[0]}/bias:0")
-    matrix = _without_heads(shape, bias[1] if bias else ())
-    there = matrix[::-1] if is_transposed else matrix
-    native = dtype.newbyteorder("=")
-    info = TensorInfo(native, there, dtype, matrix, is_transposed, position, path)
-    twin = found.setdefault(key, info)
-    # Keras stores a weight with each layer that uses it.
-    if twin.shape != info.shape or _below_layer(twin.name) != _below_layer(path):
-      raise ValueError(f"{twin.name!r:.200} and {path!r:.200} are both {key}.")
-  return found
-
-
-def _key_of(path: str, family: str) -> str:
-  return transformers_names.key_of_weight(path, family).name
-
-
-def _below_layer(path: str) -> str:
-  return path.partition("/")[2]
-
-
-def _without_heads(shape: tuple[int, ...], bias: tuple[int, ...]) -> tuple[int, ...]:
-  """Joins the dimensions for heads and their size, of a kernel or a bias.
-
-  Args:
-    shape: of a weight.
-    bias: the shape of the bias beside a kernel, or of the bias itself.
-
-  Example:
-    >>> _without_heads((768, 12, 64), (12, 64)), _without_heads((12, 64, 768), (768,))
-    ((768, 768), (768, 768))
-    >>> _without_heads((12, 64), (12, 64)), _without_heads((768, 3072), (3072,))
-    ((768,), (768, 3072))
-  """
-  if shape == bias:
-    return (math.prod(shape),)
-  if len(shape) == 3 and shape[3 - len(bias) :] == bias:
-    return math.prod(shape[: 3 - len(bias)]), math.prod(bias)
-  return shape
 
 
 # ---------------------------------------------------------------------------------------------

@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.checkpoints import tensor_files
+from bert.checkpoints import keras_weights, tensor_files
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.formats import SHARDS_SUFFIX
-from bert.checkpoints.tensor_files import MAX_HEADER_BYTES, ShardedFiles
+from bert.checkpoints.tensor_files import MAX_HEADER_BYTES, ShardedFiles, TensorFile
 from bert.io import filesystem, other_formats
 from bert.io.atomic_files import written_whole
 
@@ -67,13 +67,26 @@ class TensorInfo(NamedTuple):
 # Reading.
 
 
-def open_weights(path: str | os.PathLike) -> "SafetensorsFile | ShardedFiles":
+def open_weights(path: str | os.PathLike, family: str = "bert") -> TensorFile:
   """Opens a `*.safetensors`, or several through their `*.safetensors.index.json`.
+
+  Those that transformers' TensorFlow classes saved get the names and the layout of PyTorch's.
+
+  Args:
+    path: of the file or of the index.
+    family: `model_type`, by which the former are named.
 
   Raises:
     SafetensorsError: something is missing or damaged. Values are not read.
   """
-  if os.fspath(path).endswith(SHARDS_SUFFIX):
+  is_sharded = os.fspath(path).endswith(SHARDS_SUFFIX)
+  if is_sharded:
+    names = list(tensor_files.read_index(path, SafetensorsError))
+  else:
+    names = list(SafetensorsFile(path).tensors)
+  if any(keras_weights.is_of_keras(name) for name in names):
+    return keras_weights.open_weights(path, SafetensorsFile, SafetensorsError, family)
+  if is_sharded:
     return ShardedFiles(path, SafetensorsFile, SafetensorsError)
   return SafetensorsFile(path)
 

@@ -70,7 +70,7 @@ class ShardedFiles:
       CheckpointError: a file is missing or damaged, or lacks a tensor that the index puts there.
     """
     self.path, self._error = os.fspath(path), error
-    weight_map = {named(name): shard for name, shard in self._read_index().items()}
+    weight_map = {named(name): shard for name, shard in read_index(path, error).items()}
     folder = os.path.dirname(self.path)
     shards = {name: open_file(os.path.join(folder, name)) for name in set(weight_map.values())}
     self._shard_of = {name: shards[shard] for name, shard in weight_map.items()}
@@ -86,27 +86,37 @@ class ShardedFiles:
       raise self._error(f"{self.path} has no tensor {name!r}.")
     return self._shard_of[name].read(name)
 
-  def _read_index(self) -> dict[str, str]:
-    """Tensor's name -> name of the file that has it."""
-    kind = self.path.removesuffix(".index.json").rpartition(".")[2]
-    try:
-      if filesystem.size_bytes(self.path) > MAX_HEADER_BYTES:
-        raise ValueError(f"more than {MAX_HEADER_BYTES:,} bytes.")
-      with filesystem.open_to_read(self.path) as reader:
-        content = reader.read()
-      check_is_no_page(content)
-      weight_map = json_object(content).get("weight_map")
-      if not isinstance(weight_map, dict) or not weight_map:
-        raise ValueError("it has no weight_map.")
-      for name, shard in weight_map.items():
-        # A plain name: an index from elsewhere must not lead out of its folder.
-        if not isinstance(shard, str) or os.path.basename(shard) != shard or shard in ("", ".."):
-          raise ValueError(f"{name!r} would be in {shard!r}, which is not the name of a file.")
-    except OSError as error:
-      raise self._error(f"{self.path} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
-      raise self._error(f"{self.path} is not an index of {kind} files: {error}") from None
-    return weight_map
+
+def read_index(path: str | os.PathLike, error: type[CheckpointError]) -> dict[str, str]:
+  """Reads which tensor is in which of several files.
+
+  Args:
+    path: of the index.
+    error: what is raised if something is wrong.
+
+  Returns:
+    Tensor's name -> name of the file that has it.
+  """
+  path = os.fspath(path)
+  kind = path.removesuffix(".index.json").rpartition(".")[2]
+  try:
+    if filesystem.size_bytes(path) > MAX_HEADER_BYTES:
+      raise ValueError(f"more than {MAX_HEADER_BYTES:,} bytes.")
+    with filesystem.open_to_read(path) as reader:
+      content = reader.read()
+    check_is_no_page(content)
+    weight_map = json_object(content).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+      raise ValueError("it has no weight_map.")
+    for name, shard in weight_map.items():
+      # A plain name: an index from elsewhere must not lead out of its folder.
+      if not isinstance(shard, str) or os.path.basename(shard) != shard or shard in ("", ".."):
+        raise ValueError(f"{name!r} would be in {shard!r}, which is not the name of a file.")
+  except OSError as reason:
+    raise error(f"{path} cannot be read: {reason.strerror or reason}.") from None
+  except ValueError as reason:
+    raise error(f"{path} is not an index of {kind} files: {reason}") from None
+  return weight_map
 
 
 # ---------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def _open_file(path: str, family: str) -> TensorFile:
     return h5_file.open_weights(path, family)
   if path.endswith(TORCH_SUFFIXES):
     return torch_file.open_weights(path)
-  return safetensors_file.open_weights(path)
+  return safetensors_file.open_weights(path, family)
 
 
 def _family_of(config: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-r"""All classes of all families in `tf_model.h5` and `pytorch_model.bin`: the bits of safetensors.
+r"""All classes of all families in every form of files: the same bits as in PyTorch's safetensors.
 
 With transformers itself (two minutes): that of version 5 with PyTorch, in an interpreter of its
 own, and the TensorFlow classes of version 4, in a folder; see tests/kit/peer_runs.py.
@@ -69,6 +69,6 @@ def test_what_transformers_saved(tmp_path):
   models = sorted(path.parent for path in tmp_path.glob("*/model.safetensors"))
   assert len(models) == 8 + len(ALL)
   count = 0
-  for form in ("zip", "pickles", "sharded", "h5", "h5_sharded"):
+  for form in ("zip", "pickles", "sharded", "h5", "h5_sharded", "tf", "tf_sharded"):
     count += sum(assert_same(each, tmp_path / form / each.name) for each in models)
   print(f"{len(models)} models, {count} tensors")

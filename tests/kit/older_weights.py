@@ -1,4 +1,5 @@
-"""Writes `pytorch_model.bin` in both forms and `tf_model.h5`, without PyTorch and transformers.
+"""Writes `pytorch_model.bin` in both forms, `tf_model.h5` and what transformers' TensorFlow classes
+write into `model.safetensors`, without PyTorch and transformers.
 
   write_torch("pytorch_model.bin", {"bert.pooler.dense.bias": np.zeros(8, np.float32)}, "zip")
   write_h5("tf_model.h5", {"bert.pooler.dense.bias": np.zeros(8, np.float32)}, "tf_bert_model")
@@ -209,7 +210,10 @@ def parts_of(tensors: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------------------------------
 # Folders.
 
-FILES_OF_FORMS = {"zip": "pytorch_model.bin", "pickles": "pytorch_model.bin", "h5": "tf_model.h5"}
+FILES_OF_FORMS = {
+  **{"zip": "pytorch_model.bin", "pickles": "pytorch_model.bin", "h5": "tf_model.h5"},
+  "safetensors_of_tensorflow": "model.safetensors",
+}
 
 
 def copy_folder(source: pathlib.Path, target: pathlib.Path, form: str) -> pathlib.Path:
@@ -219,6 +223,9 @@ def copy_folder(source: pathlib.Path, target: pathlib.Path, form: str) -> pathli
   tensors = {name: weights.read(name) for name in weights.tensors}
   if form == "h5":
     write_h5(target / FILES_OF_FORMS[form], tensors, "tf_model")
+  elif form == "safetensors_of_tensorflow":
+    of_keras = dict(weight_of(name, array) for name, array in tensors.items())
+    safetensors_file.write(target / FILES_OF_FORMS[form], of_keras, {"format": "tf"})
   else:
     write_torch(target / FILES_OF_FORMS[form], tensors, form)
   return target

@@ -35,6 +35,8 @@ def save(source: pathlib.Path, folder: pathlib.Path) -> None:
     model.predictions.decoder_bias.assign(tensors["predictions.bias"])
   model.save_pretrained(folder / "h5" / source.name)
   model.save_pretrained(folder / "h5_sharded" / source.name, max_shard_size="5KB")
+  for form, size in {"tf": "5GB", "tf_sharded": "5KB"}.items():
+    model.save_pretrained(folder / form / source.name, max_shard_size=size, safe_serialization=True)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,6 @@ def test_a_run_knows_its_weights(two, tmp_path):
   one = copy_folder(two[0], tmp_path / "one", two[1].name)
   before = run_states.identity_of_weights(str(one))
   assert before == run_states.identity_of_weights(str(two[1]))
-  [weights] = one.glob("*_model.*")
+  [weights] = one.glob("*model.*")
   weights.write_bytes(weights.read_bytes()[:-4] + b"1234")
   assert run_states.identity_of_weights(str(one)) != before
