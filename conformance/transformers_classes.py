@@ -145,7 +145,7 @@ def compare(folder: pathlib.Path, record: pathlib.Path | None) -> int:
   os.environ["TF_USE_LEGACY_KERAS"] = "1"
   import transformers
 
-  _mend_reading()
+  mend_reading()
   worst, recorded = 0.0, {}
   print("| class | outputs | hidden states, attentions | loss | gradient |\n|---|---|---|---|---|")
   for name in sorted(path.name for path in folder.iterdir()):
@@ -176,7 +176,7 @@ def compare(folder: pathlib.Path, record: pathlib.Path | None) -> int:
   return int(worst > TOLERANCE)
 
 
-def _mend_reading() -> None:
+def mend_reading() -> None:
   """4.57 iterates over the reader of a safetensors file, which cannot be iterated over."""
   from transformers import modeling_tf_pytorch_utils as reading
 

@@ -122,6 +122,11 @@ class BertEmbeddings(SpecLayer):
       name=name,
     )
 
+  @property
+  def weight(self):
+    """The variable of the word embeddings, by the name that PyTorch and transformers give it."""
+    return self.word_embeddings.value
+
   def resize_vocabulary(self, rows: int) -> None:
     """Changes the number of word embeddings; see `building_blocks.resize_rows`."""
     resize_rows(self, "word_embeddings", rows)

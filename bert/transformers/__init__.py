@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from bert.text import added_tokens
+from bert.transformers.backend import use_tensorflow
 
 
 def __getattr__(name: str) -> Any:
@@ -22,11 +23,20 @@ def __getattr__(name: str) -> Any:
     ImportError: there is no such class here; says what to do.
     AttributeError: it is no name of a class or function.
   """
+  if name == "utils":  # `transformers.utils.logging`, without an import of it
+    import bert.transformers.utils as utils
+
+    return utils
+  if name == "__version__":
+    from bert.transformers.utils import versions
+
+    return versions.TRANSFORMERS
   is_module = os.path.isfile(os.path.join(os.path.dirname(__file__), f"{name}.py"))
   if not (is_module or name.startswith("_")):
     for module in _modules():
       found = vars(module).get(name)
-      if getattr(found, "__module__", "").startswith((__name__, added_tokens.__name__)):
+      is_own = getattr(found, "__module__", "").startswith((__name__, added_tokens.__name__))
+      if is_own or name in getattr(module, "__all__", ()):
         return found
     if name[0].isupper():
       raise ImportError(_missing(name))
@@ -39,6 +49,7 @@ def _modules() -> Iterator[ModuleType]:
     batch_encoding,
     configurations,
     data_collators,
+    hf_argparser,
     tokenization_albert,
     tokenization_auto,
     tokenization_base,
@@ -48,16 +59,20 @@ def _modules() -> Iterator[ModuleType]:
     tokenization_roberta,
     tokenization_slow,
     tokenization_special,
+    trainer_utils,
+    training_args_tf,
+    utils,
   )
 
   yield from (configurations, tokenization_auto, tokenization_bert, tokenization_roberta)
   yield from (tokenization_albert, tokenization_base, tokenization_slow, tokenization_fast)
   yield from (tokenization_special, tokenization_options, added_tokens)
-  yield from (batch_encoding, data_collators)
-  _use_tensorflow()
+  yield from (batch_encoding, data_collators, hf_argparser, training_args_tf, trainer_utils, utils)
+  use_tensorflow()
   from bert.transformers import (
     callbacks,
     main_layers,
+    mappings,
     models,
     optimization,
     outputs,
@@ -67,18 +82,7 @@ def _modules() -> Iterator[ModuleType]:
   )
 
   yield from (task_models, main_layers, models, outputs, pipelines, optimization, callbacks, seeds)
-
-
-def _use_tensorflow() -> None:
-  """Chooses the backend, before Keras is imported."""
-  os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-  import keras
-
-  if keras.backend.backend() != "tensorflow":
-    raise ImportError(
-      f"bert.transformers needs Keras on TensorFlow, which is on {keras.backend.backend()} here: "
-      "set KERAS_BACKEND=tensorflow. On other backends, bert.keras3 has the same models."
-    )
+  yield mappings
 
 
 def _missing(name: str) -> str:

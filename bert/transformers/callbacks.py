@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert.transformers.configurations import refuse_upload
 from bert.transformers.losses import IGNORED
 from bert.transformers.outputs import ModelOutput
 
@@ -89,6 +90,19 @@ class KerasMetricCallback(keras.callbacks.Callback):
     names = self.output_cols or [name for name in outputs if name not in hidden]
     values = {name: outputs[name] for name in names}
     return next(iter(values.values())) if len(values) == 1 else values
+
+
+class PushToHubCallback(keras.callbacks.Callback):
+  """Is refused: it sends the model to the Hub, and nothing is sent from here."""
+
+  def __init__(self, *args, **kwargs):
+    """Raises the error.
+
+    Raises:
+      ValueError: always.
+    """
+    del args, kwargs
+    refuse_upload({"push_to_hub": True})
 
 
 def _joined(batches: list):

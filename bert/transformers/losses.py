@@ -1,7 +1,12 @@
 """Losses of the models' labels, of the shapes of transformers: one for each text, or `[1]`.
 
+And metrics of outputs, as Keras 2 has them.
+
 Letters in shapes: B = batch size, S = sequence length, C = number of classes.
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -51,6 +56,23 @@ def of_words_and_sentences(labels, logits):
   words = of_masked_words(labels[0], logits[0])
   pairs = ops.reshape(labels[1], (-1,))
   return words + _mean_of_counted(pairs, logits[1], ops.not_equal(pairs, IGNORED))
+
+
+def metrics_by_output(metrics: Any, names: Sequence[str]) -> dict[str, list]:
+  """Makes metrics for each of several outputs, of those that all of them are to have.
+
+  Args:
+    metrics: of `compile`: one, or a list.
+    names: of the outputs.
+  """
+  metrics = metrics if isinstance(metrics, (list, tuple)) else [metrics]
+  return {
+    name: [
+      type(each).from_config(each.get_config()) if isinstance(each, keras.Metric) else each
+      for each in metrics  # each output's counts for itself
+    ]
+    for name in names
+  }
 
 
 def _of_classes(labels, logits):

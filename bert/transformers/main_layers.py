@@ -45,9 +45,13 @@ class TFMainLayer(BERT):
       kwargs = {**encoder_arguments(config, kwargs.pop("architecture", None)), **kwargs}
       kwargs["add_pooler"] = add_pooling_layer
     super().__init__(**kwargs)
-    # transformers' TensorFlow classes train the vectors of padding, too, and read all segments.
+    # transformers' TensorFlow classes train the vectors of padding, too, and read all segments;
+    # by gathering them, which decides the global norm of gradients.
     self.family = dataclasses.replace(
-      self.family, padding_is_fixed=False, has_segments=bool(self.type_vocab_size)
+      self.family,
+      padding_is_fixed=False,
+      has_segments=bool(self.type_vocab_size),
+      gathers_segments=True,
     )
     self.embeddings.family = self.family
 

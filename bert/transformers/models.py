@@ -31,6 +31,7 @@ from bert.keras3.models import PretrainedModel
 from bert.model.families import FAMILIES
 from bert.transformers import configurations, tf_datasets
 from bert.transformers.configurations import PretrainedConfig, refuse_upload, without_options
+from bert.transformers.losses import metrics_by_output
 from bert.transformers.main_layers import MAIN_LAYERS, TFMainLayer
 from bert.transformers.outputs import ModelOutput
 
@@ -255,7 +256,7 @@ class TFPreTrainedModel(PretrainedModel):
     Args:
       optimizer: as in `keras.Model.compile`.
       loss: a Keras loss of the logits; by default, or "passthrough", the loss of the model.
-      metrics: of the logits.
+      metrics: of the logits; of each of them where there are several, unless they are named.
       **kwargs: as there.
 
     Raises:
@@ -271,6 +272,8 @@ class TFPreTrainedModel(PretrainedModel):
     if loss is not None and len(names) > 1 and not isinstance(loss, Mapping):
       losses = loss if isinstance(loss, (list, tuple)) else [loss] * len(names)
       loss = dict(zip(names, losses, strict=True))
+    if metrics and len(names) > 1 and not isinstance(metrics, Mapping):
+      metrics = metrics_by_output(metrics, names)
     super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
 
   def compile_from_config(self, config):

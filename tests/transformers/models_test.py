@@ -137,6 +137,31 @@ def test_questions_train_on_both_positions():
 
 
 @pytest.mark.ci
+def test_a_metric_is_that_of_each_output():
+  model = TFBertForQuestionAnswering(BertConfig(**SIZES))
+  positions = {"start_positions": LABELS, "end_positions": LABELS + 1}
+  right = [
+    np.argmax(logits, -1) == label
+    for logits, label in zip(model(IDS).to_tuple(), positions.values(), strict=True)
+  ]
+  for metric in ("accuracy", keras.metrics.SparseCategoricalAccuracy("accuracy")):
+    model.compile(optimizer="sgd", metrics=[metric])
+    found = model.evaluate({"input_ids": IDS, **positions}, verbose=0, return_dict=True)
+    expected = {"start_logits_accuracy": right[0].mean(), "end_logits_accuracy": right[1].mean()}
+    assert {k: v for k, v in found.items() if k != "loss"} == pytest.approx(expected)
+
+
+def test_each_segment_counts_by_itself_in_the_norm_of_gradients(model):
+  # As in transformers: the tables of words and segments are gathered from.
+  with tf.GradientTape() as tape:
+    loss = tf.reduce_sum(model(IDS, labels=LABELS).loss)
+  embeddings = model.get_input_embeddings()
+  table, segments = embeddings.weight, embeddings.token_type_embeddings.value
+  assert table.shape == (60, 16)
+  assert all(isinstance(each, tf.IndexedSlices) for each in tape.gradient(loss, [table, segments]))
+
+
+@pytest.mark.ci
 def test_a_model_in_a_functional_one_and_frozen_layers():
   encoder = TFBertModel(BertConfig(**SIZES))
   ids = keras.Input((7,), dtype="int32")
