@@ -196,6 +196,52 @@ class DataCollatorForTokenClassification:
     return padding + labels if self.tokenizer.padding_side == "left" else labels + padding
 
 
+@dataclasses.dataclass
+class DataCollatorForMultipleChoice:
+  """Pads the choices of rows, which have a list for each, to one length.
+
+  Attributes:
+    tokenizer: the tokenizer of the rows.
+    padding: True or "longest", "max_length", False.
+    max_length: in tokens, for "max_length".
+    pad_to_multiple_of: pad to a multiple of this.
+    return_tensors: "tf" or "np".
+  """
+
+  tokenizer: PreTrainedTokenizerBase
+  padding: bool | str | PaddingStrategy = True
+  max_length: int | None = None
+  pad_to_multiple_of: int | None = None
+  return_tensors: str = "tf"
+
+  def __call__(
+    self, features: Sequence[Mapping[str, Any]], return_tensors: str | None = None
+  ) -> dict[str, Any]:
+    """Makes a batch: `[B, N, S]` for N choices, and int64 `labels` `[B]`, of `label` or `labels`.
+
+    Raises:
+      ValueError: rows lack ids, or have different numbers of choices.
+    """
+    kind = _check_kind(return_tensors or self.return_tensors)
+    choices = [
+      {name: values[i] for name, values in row.items() if name not in _LABELS}
+      for row in features
+      for i in range(len(row["input_ids"]))
+    ]
+    size = len(features)
+    if not size or len(choices) != size * len(features[0]["input_ids"]):
+      raise ValueError("There is no row, or rows have different numbers of choices.")
+    flat = {name: np.asarray(value) for name, value in _padded(self, choices, "np").items()}
+    batch = {
+      name: _stacked(name, list(value.reshape(size, -1, value.shape[-1])), kind, np.int64)
+      for name, value in flat.items()
+    }
+    name = next((name for name in _LABELS if name in features[0]), None)
+    if name is not None:
+      batch["labels"] = _stacked("labels", [row[name] for row in features], kind, np.int64)
+    return batch
+
+
 # ---------------------------------------------------------------------------------------------
 # Masked words.
 

@@ -41,6 +41,17 @@ def test_rows_are_padded(tokenizer, rows, kind, name):
 
 
 @pytest.mark.parametrize("kind", ["np", "tf"])
+def test_choices_are_padded_together(tokenizer, rows, kind):
+  one, two = ({name: [row[name]] * 2 for name in row} for row in rows)
+  collate = data_collators.DataCollatorForMultipleChoice(tokenizer, return_tensors=kind)
+  found = arrays(collate([{**one, "label": 1}, {**two, "label": 0}]))
+  assert found["input_ids"].tolist() == [[[CLS, A, SEP, PAD]] * 2, [[CLS, A, FILM, SEP]] * 2]
+  assert found["labels"].tolist() == [1, 0]
+  with pytest.raises(ValueError, match="choices"):
+    collate([{name: values[:1] for name, values in one.items()}, two])
+
+
+@pytest.mark.parametrize("kind", ["np", "tf"])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_labels_of_tokens_are_padded(tokenizer, rows, kind, side, monkeypatch):
   monkeypatch.setattr(tokenizer, "padding_side", side)
