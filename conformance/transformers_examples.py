@@ -14,7 +14,6 @@ of the clone of evaluate.
 writes the arguments that a training has there by default, for `tests/transformers`.
 """
 
-import csv
 import json
 import os
 import pathlib
@@ -52,7 +51,7 @@ SCRIPTS = (
   Script(
     "text-classification/run_text_classification.py",
     "TFBertForSequenceClassification",
-    _FILES.format("train.csv", "dev.csv") + " --test_file test.csv --do_predict",
+    _FILES.format("train.json", "dev.json") + " --test_file test.json --do_predict",
   ),
   Script(
     "question-answering/run_qa.py",
@@ -168,10 +167,7 @@ def make_data(folder: pathlib.Path) -> None:
   for split, count in (("train", ROWS), ("dev", 50), ("test", 30)):
     pairs = list(_pairs(split, count))
     _write_lines(glue / f"{split}.jsonl", [{**row, "idx": i} for i, row in enumerate(pairs)])
-    with open(folder / f"{split}.csv", "w", newline="", encoding="utf-8") as stream:
-      writer = csv.DictWriter(stream, ["sentence1", "sentence2", "label"])
-      writer.writeheader()
-      writer.writerows(pairs)
+    _write_lines(folder / f"{split}.json", pairs)
   for name, lines in (("questions", 0), ("long_questions", 2)):
     data = {"data": [_question(i, lines * (i // 16)) for i in range(ROWS)]}
     (folder / f"{name}.json").write_text(json.dumps(data), encoding="utf-8")
@@ -231,15 +227,18 @@ def _endings(number: int) -> dict[str, Any]:
   return {**row, **{f"ending{i}": f"{_PLACES[i]}." for i in range(4)}, "label": number // 4 % 4}
 
 
+def with_imports(text: str, package: str) -> str:
+  """Changes the import lines of a script to those of a package."""
+  for pattern, line in _IMPORTS:
+    text = re.sub(pattern, line.format(package), text, flags=re.MULTILINE)
+  return text if package == "transformers" else re.sub(*_KERAS, text, flags=re.MULTILINE)
+
+
 def run(script: Script, folder: pathlib.Path, package: str, paths: str):
   """Changes the import lines of a copy, and runs it in its folder; the finished process."""
   path = folder / pathlib.Path(script.path).name
-  text = path.read_text("utf-8")
-  for pattern, line in _IMPORTS:
-    text = re.sub(pattern, line.format(package), text, flags=re.MULTILINE)
+  path.write_text(with_imports(path.read_text("utf-8"), package), encoding="utf-8")
   is_theirs = package == "transformers"
-  text = text if is_theirs else re.sub(*_KERAS, text, flags=re.MULTILINE)
-  path.write_text(text, encoding="utf-8")
   environment = {**os.environ, "PYTHONPATH": paths, "TF_CPP_MIN_LOG_LEVEL": "3"}
   environment |= {"HF_HOME": str(folder / "cache"), "HF_HUB_OFFLINE": "1"}
   environment |= {"TF_USE_LEGACY_KERAS": "1"} if is_theirs else {}

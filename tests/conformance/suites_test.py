@@ -12,7 +12,14 @@ import pytest
 
 from bert import tokenization
 from conformance import __main__ as runner
-from conformance import bert_unit_tests, evaluate_metrics, report, seqeval_cases, transformers_js
+from conformance import (
+  bert_unit_tests,
+  evaluate_metrics,
+  report,
+  seqeval_cases,
+  transformers_examples,
+  transformers_js,
+)
 from conformance import text_embeddings_inference as vectors
 from conformance.cases import (
   FAILED,
@@ -248,3 +255,38 @@ def test_our_tokenizer_is_used_as_it_is(context):
   pieces = with_special_pieces(["ein", "##s"])
   assert full_tokenizer(context, pieces, True).tokenize("Eins") == ["ein", "##s"]
   assert step_by_step(tokenization, pieces, True)("Eins!") == ["ein", "##s", "[UNK]"]
+
+
+# ---------------------------------------------------------------------------------------------
+# transformers' example scripts.
+
+
+def test_the_import_lines_of_a_script_are_changed():
+  script = "import transformers\nfrom transformers.utils import x\ntransformers.utils.y()\n"
+  keras = "try:\n    import tf_keras as keras\n"
+  assert transformers_examples.with_imports(script + keras, "bert.transformers") == (
+    "import bert.transformers as transformers\nfrom bert.transformers.utils import x\n"
+    "transformers.utils.y()\ntry:\n    import keras\n"
+  )
+  renamed = (script + keras).replace("transformers", "myTransformers")
+  assert transformers_examples.with_imports(renamed, "transformers") == (
+    "import transformers as myTransformers\nfrom transformers.utils import x\n"
+    "myTransformers.utils.y()\n" + keras
+  )
+
+
+@pytest.mark.parametrize(
+  ("ours", "expected"),
+  [
+    ({"a.json": '{"f1": 0.50001, "best": ["x"]}', "b.txt": "1"}, [PASSED, PASSED]),
+    ({"a.json": '{"f1": 0.6, "best": ["x"]}', "b.txt": "2"}, [FAILED, FAILED]),
+    ({"a.json": '{"f1": 0.5, "best": ["y"]}'}, [FAILED, FAILED]),
+  ],
+)
+def test_what_scripts_write_is_compared(tmp_path, ours, expected):
+  written = {"theirs": {"a.json": '{"f1": 0.5, "best": ["x"]}', "b.txt": "1"}, "ours": ours}
+  for who, files in written.items():
+    (tmp_path / who / "result").mkdir(parents=True)
+    for name, text in files.items():
+      (tmp_path / who / "result" / name).write_text(text)
+  assert outcomes(transformers_examples.compared("script", 1e-3, tmp_path)) == expected

@@ -25,6 +25,7 @@ from bert.transformers import (
   TFBertForSequenceClassification,
   TFBertModel,
   TFDistilBertModel,
+  create_optimizer,
   outputs,
 )
 from conformance import transformers_classes as oracle
@@ -151,8 +152,10 @@ def test_a_metric_is_that_of_each_output():
     assert {k: v for k, v in found.items() if k != "loss"} == pytest.approx(expected)
 
 
-def test_each_segment_counts_by_itself_in_the_norm_of_gradients(model):
+def test_each_segment_counts_by_itself_in_the_norm_of_gradients():
   # As in transformers: the tables of words and segments are gathered from.
+  model = TFBertForSequenceClassification(BertConfig(**SIZES, num_labels=3))
+  model.compile(optimizer=create_optimizer(1e-3, num_train_steps=2, num_warmup_steps=0)[0])
   with tf.GradientTape() as tape:
     loss = tf.reduce_sum(model(IDS, labels=LABELS).loss)
   embeddings = model.get_input_embeddings()
