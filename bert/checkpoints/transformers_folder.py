@@ -111,14 +111,18 @@ class Weights:
     family: `model_type` of the configuration beside it.
   """
 
-  def __init__(self, path: str | os.PathLike):
+  def __init__(self, path: str | os.PathLike, family: str | None = None):
     """Reads headers only.
+
+    Args:
+      path: the file, or the index of several.
+      family: `model_type` where there is no configuration beside the file.
 
     Raises:
       CheckpointError: a file is missing or damaged.
     """
     self.path = os.fspath(path)
-    self.family = _family_of(_read_json_beside(path, CONFIG))
+    self.family = _family_of({"model_type": family, **_read_json_beside(path, CONFIG)})
     self._file = _open_file(self.path, self.family)
     try:
       head = head_of(read_architecture(path))
@@ -178,7 +182,7 @@ def _open_file(path: str, family: str) -> TensorFile:
 
 def _family_of(config: Mapping[str, Any]) -> str:
   """`model_type` of a configuration; that of BERT for models that this project does not have."""
-  family = config.get("model_type", "bert")
+  family = config.get("model_type") or "bert"
   return family if family in FAMILIES else "bert"
 
 
@@ -191,8 +195,8 @@ def _warn_of_untied_words(path: str) -> None:
   )
 
 
-def open_weights(path: str | os.PathLike) -> Weights:
-  """The weights in a file, or in several through their index, or in a folder.
+def open_weights(path: str | os.PathLike, family: str | None = None) -> Weights:
+  """The weights in a file, or in several through their index, or in a folder; see `Weights`.
 
   Raises:
     CheckpointError: they are missing, or a file is damaged.
@@ -200,7 +204,7 @@ def open_weights(path: str | os.PathLike) -> Weights:
   weights = find_weights(path) if filesystem.is_folder(path) else path
   if weights is None:
     raise CheckpointError(f"{os.fspath(path)} has no {WEIGHTS}.")
-  return Weights(weights)
+  return Weights(weights, family)
 
 
 def read_do_lower_case(weights: str | os.PathLike) -> bool | None:

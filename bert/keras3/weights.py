@@ -62,6 +62,7 @@ def load(
   path: str | os.PathLike,
   skip_mismatch: bool = True,
   allowed_missing: tuple[str, ...] = (),
+  family: str | None = None,
 ) -> LoadReport:
   """Loads variables from a file.
 
@@ -71,12 +72,13 @@ def load(
       its folder; or a `.keras` file.
     skip_mismatch: warn of variables that are missing or differ in shape; otherwise raise an error.
     allowed_missing: prefixes of names that may be missing without a warning.
+    family: `model_type` of a file of transformers without a `config.json` beside it.
 
   Raises:
     ValueError: the file cannot be read or contains none of the variables; or `skip_mismatch` is
       False and a variable is missing or differs in shape. No variable is assigned then.
   """
-  shapes, read = open_weights(path)
+  shapes, read = open_weights(path, family)
   _check_family(variables, shapes, path)
   places = _places(variables, shapes)
   shapes = {name: shapes[place] for name, place in places.items()}
@@ -162,8 +164,10 @@ def _check(report, variables, shapes, skip_mismatch, allowed_missing):
   logging.warning(text)
 
 
-def open_weights(path: str | os.PathLike) -> tuple[dict[str, tuple], Callable[[str], np.ndarray]]:
-  """Opens a file: shapes by name, and a function that reads a value by name.
+def open_weights(
+  path: str | os.PathLike, family: str | None = None
+) -> tuple[dict[str, tuple], Callable[[str], np.ndarray]]:
+  """Opens a file: shapes by name, and a function that reads a value by name; see `load`.
 
   Raises:
     ValueError: the path is not an original checkpoint, a file of weights that transformers saved,
@@ -182,7 +186,7 @@ def open_weights(path: str | os.PathLike) -> tuple[dict[str, tuple], Callable[[s
       "layers make a checkpoint of it: convert_checkpoint.py from_saved_model."
     )
   if kind in (Kind.FILE, Kind.TRANSFORMERS):
-    weights = transformers_folder.open_weights(path)
+    weights = transformers_folder.open_weights(path, family)
     return {name: tuple(shape) for name, (shape, _) in weights.contents.items()}, weights.read
   prefix = find_prefix(prefix)
   reader = model_garden.open_weights(prefix) or CheckpointReader(prefix)

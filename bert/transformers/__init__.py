@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from bert.text import added_tokens
+from bert.transformers import module_names
 from bert.transformers.backend import use_tensorflow
 
 
@@ -31,6 +32,9 @@ def __getattr__(name: str) -> Any:
     from bert.transformers.utils import versions
 
     return versions.TRANSFORMERS
+  if name == "__all__":  # for `import *`
+    listed = {each for module in _modules() for each in getattr(module, "__all__", ())}
+    return sorted(_classes() | listed | {"create_optimizer", "pipeline", "set_seed", "shape_list"})
   is_module = os.path.isfile(os.path.join(os.path.dirname(__file__), f"{name}.py"))
   if not (is_module or name.startswith("_")):
     for module in _modules():
@@ -71,6 +75,7 @@ def _modules() -> Iterator[ModuleType]:
   use_tensorflow()
   from bert.transformers import (
     callbacks,
+    glue,
     main_layers,
     mappings,
     models,
@@ -79,14 +84,28 @@ def _modules() -> Iterator[ModuleType]:
     pipelines,
     seeds,
     task_models,
+    tf_functions,
   )
 
   yield from (task_models, main_layers, models, outputs, pipelines, optimization, callbacks, seeds)
-  yield mappings
+  yield from (mappings, tf_functions, glue)
+
+
+def _classes() -> set[str]:
+  """Returns the names of all public classes."""
+  found = {name: value for module in _modules() for name, value in vars(module).items()}
+  own = (__name__, added_tokens.__name__)
+  return {
+    name
+    for name, value in found.items()
+    if name[0].isupper() and isinstance(value, type) and value.__module__.startswith(own)
+  }
 
 
 def _missing(name: str) -> str:
   """Says why a name is not here, and what to do."""
+  if f"TF{name}" in _classes():
+    return f"{name} is of PyTorch; bert.transformers has TF{name}."
   if name.startswith("Flax"):
     return f"{name}: bert.transformers has models for TensorFlow; bert.keras3 has them for JAX."
   if name.startswith(("TF", "Auto")) or name.endswith(("Config", "Tokenizer", "TokenizerFast")):
@@ -96,3 +115,6 @@ def _missing(name: str) -> str:
       "transformers 5 with PyTorch, or transformers<5 with TensorFlow."
     )
   return f"bert.transformers has no {name}. docs/transformers.md lists what it has."
+
+
+module_names.register(__name__, __getattr__)

@@ -2,6 +2,7 @@
 
   model.bert.encoder.layer[0].trainable = False
   model.bert.embeddings.trainable = False
+  model.bert(ids, attention_mask=mask).last_hidden_state
 
 It is `keras3.BERT`, made of a configuration of transformers.
 """
@@ -16,7 +17,9 @@ from bert.checkpoints.families import FILES, files_of
 from bert.keras3.building_blocks import create_dense
 from bert.keras3.encoder import BERT
 from bert.keras3.sizes import arguments_from_config
+from bert.transformers.call_arguments import ON_REQUEST, as_tensor, by_name, encoder_inputs
 from bert.transformers.configurations import CONFIGS, PretrainedConfig
+from bert.transformers.outputs import TFBaseModelOutput, TFBaseModelOutputWithPooling
 
 
 class TFMainLayer(BERT):
@@ -55,6 +58,59 @@ class TFMainLayer(BERT):
     )
     self.embeddings.family = self.family
 
+  def __call__(self, input_ids=None, *args, **kwargs):
+    """Encodes sequences; arguments as of the models, the tensors perhaps in a dictionary.
+
+    Returns:
+      A `TFBaseModelOutput`, of families with a pooler one `WithPooling`; with `return_dict=False` a
+      tuple of its values. What else is in a dictionary of inputs is not read.
+    """
+    names = encoder_inputs("type_vocab_size" in self.config_class.defaults())
+    first, given = by_name((*names, *ON_REQUEST, "training"), input_ids, args, kwargs)
+    named = given.pop("return_dict", None)
+    first = {name: value for name, value in first.items() if name in names}
+    tensors = {name: given.pop(name) for name in names if name in given} | first
+    tensors = {name: as_tensor(value) for name, value in tensors.items() if value is not None}
+    return super().__call__(tensors, return_dict=named, **given)
+
+  def encode(self, inputs, **arguments) -> dict[str, Any]:
+    """Encodes sequences as `keras3.BERT` does: what heads need is in the dictionary, too."""
+    return super().__call__(inputs, for_heads=True, **arguments)
+
+  def call(
+    self,
+    inputs,
+    attention_mask=None,
+    token_type_ids=None,
+    position_ids=None,
+    output_hidden_states=None,
+    training=None,
+    output_attentions=None,
+    return_dict=None,
+    for_heads=False,
+  ):
+    """Encodes sequences; see `__call__`, and for the arguments `BERT.call`."""
+    encoded = super().call(
+      inputs,
+      attention_mask,
+      token_type_ids,
+      position_ids,
+      output_hidden_states,
+      training,
+      output_attentions,
+    )
+    return encoded if for_heads else self._as_output(encoded, return_dict)
+
+  def compute_output_spec(self, *args, return_dict=None, for_heads=False, **kwargs):
+    """Returns shapes and types of the outputs."""
+    encoded = super().compute_output_spec(*args, **kwargs)
+    return encoded if for_heads else self._as_output(encoded, return_dict)
+
+  def _as_output(self, encoded, return_dict):
+    output_type = TFBaseModelOutput if self.pooler is None else TFBaseModelOutputWithPooling
+    output = output_type(**{name: encoded.get(name) for name in output_type.fields})
+    return output.to_tuple() if return_dict is False else output
+
   def _create_layers(self):
     super()._create_layers()
     if self.add_pooler and files_of(self.model_type).transformers.encoder_has_pooler:
@@ -64,8 +120,9 @@ class TFMainLayer(BERT):
 
   @property
   def encoder(self) -> SimpleNamespace:
-    """Its layers, as `encoder.layer`."""
-    return SimpleNamespace(layer=self.encoder_layers)
+    """Its layers, as `encoder.layer`; also as `encoder.albert_layer_groups[0].albert_layers`."""
+    group = SimpleNamespace(albert_layers=self.encoder_layers)
+    return SimpleNamespace(layer=self.encoder_layers, albert_layer_groups=[group])
 
   transformer = encoder  # DistilBERT's name
 

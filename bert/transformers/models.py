@@ -30,16 +30,17 @@ from bert.keras3 import weights
 from bert.keras3.models import PretrainedModel
 from bert.model.families import FAMILIES
 from bert.transformers import configurations, tf_datasets
+from bert.transformers.call_arguments import (
+  ENCODER_INPUTS,
+  ON_REQUEST,
+  as_tensor,
+  by_name,
+  encoder_inputs,
+)
 from bert.transformers.configurations import PretrainedConfig, refuse_upload, without_options
 from bert.transformers.losses import metrics_by_output
 from bert.transformers.main_layers import MAIN_LAYERS, TFMainLayer
 from bert.transformers.outputs import ModelOutput
-
-ENCODER_INPUTS = (
-  *("input_ids", "attention_mask", "token_type_ids", "position_ids"),
-  *("head_mask", "inputs_embeds"),
-)
-_ON_REQUEST = ("output_attentions", "output_hidden_states", "return_dict")
 
 
 class TFPreTrainedModel(PretrainedModel):
@@ -128,20 +129,11 @@ class TFPreTrainedModel(PretrainedModel):
 
   def __call__(self, input_ids=None, *args, **kwargs):
     """Computes the outputs; arguments as in `call`, the tensors perhaps in a dictionary."""
-    names = self._parameters()
-    if isinstance(input_ids, (list, tuple)) and _holds_tensors(input_ids):
-      input_ids, args = input_ids[0], (*input_ids[1:], *args)
-    given = dict(zip(names[1:], args, strict=False))
-    if twice := sorted(set(given) & set(kwargs)):
-      raise TypeError(f"{type(self).__name__}: {', '.join(twice)} is given twice.")
-    given |= kwargs
+    first, given = by_name(self._parameters(), input_ids, args, kwargs)
     self._refuse_unknown(given)
-    if isinstance(input_ids, Mapping):
-      given = {**{k: v for k, v in given.items() if v is not None}, **self._known(input_ids)}
-    elif input_ids is not None:
-      given["input_ids"] = input_ids
-    flags = {name: given.pop(name) for name in (*_ON_REQUEST, "training") if name in given}
-    tensors = {name: _as_tensor(value) for name, value in given.items() if value is not None}
+    given = {**{k: v for k, v in given.items() if v is not None}, **self._known(first)}
+    flags = {name: given.pop(name) for name in (*ON_REQUEST, "training") if name in given}
+    tensors = {name: as_tensor(value) for name, value in given.items() if value is not None}
     if not tensors:
       raise ValueError("You have to specify either input_ids or inputs_embeds.")
     return super().__call__(tensors, **{k: v for k, v in flags.items() if v is not None})
@@ -207,6 +199,10 @@ class TFPreTrainedModel(PretrainedModel):
     """Returns shapes and types of the outputs, by tracing."""
     return keras.Layer.compute_output_spec(self, *args, **kwargs)
 
+  def _encode(self, inputs, **arguments):
+    """Calls the encoder."""
+    return self.bert.encode(inputs, **arguments)
+
   def _values(self, encoded) -> dict[str, Any]:
     """Computes the outputs of the heads by name, of the encoder's outputs."""
     return dict(zip(_logits_of(self.output_type), self._outputs(encoded), strict=True))
@@ -221,10 +217,8 @@ class TFPreTrainedModel(PretrainedModel):
   @classmethod
   def _parameters(cls) -> tuple[str, ...]:
     """Lists the arguments of `call` that the model reads, in order."""
-    names: tuple[str, ...] = ENCODER_INPUTS
-    if not _has_segments(cls):
-      names = tuple(each for each in names if each not in ("token_type_ids", "position_ids"))
-    return (*names, *_ON_REQUEST, *cls.label_names, "training")
+    names = encoder_inputs(_has_segments(cls))
+    return (*names, *ON_REQUEST, *cls.label_names, "training")
 
   def _refuse_unknown(self, given: Mapping[str, Any]) -> None:
     names = self._parameters()
@@ -255,7 +249,8 @@ class TFPreTrainedModel(PretrainedModel):
 
     Args:
       optimizer: as in `keras.Model.compile`.
-      loss: a Keras loss of the logits; by default, or "passthrough", the loss of the model.
+      loss: a Keras loss of the logits; by default, or "passthrough", the loss of the model, as for
+        its methods `hf_compute_loss` and `compute_loss`.
       metrics: of the logits; of each of them where there are several, unless they are named.
       **kwargs: as there.
 
@@ -265,6 +260,8 @@ class TFPreTrainedModel(PretrainedModel):
     if isinstance(loss, str) and loss in ("auto_with_warning", "passthrough"):
       if loss == "auto_with_warning":
         logging.info("compile() without a loss: the model's own loss of its labels is minimized.")
+      loss = None
+    elif loss in (self.hf_compute_loss, self.compute_loss):
       loss = None
     _refuse_keras_2(optimizer, loss, metrics)
     self._has_own_loss = loss is None
@@ -315,6 +312,18 @@ class TFPreTrainedModel(PretrainedModel):
     else:
       x = {name: value for name, value in x.items() if name not in self.label_names}
     return x, y, sample_weight
+
+  def hf_compute_loss(self, labels, logits):
+    """Computes the model's own loss of labels and logits, or of several of both in dictionaries.
+
+    Raises:
+      ValueError: the model has none.
+    """
+    if type(self).loss_of is None:
+      raise ValueError(f"{type(self).__name__} has no loss of its own.")
+    if isinstance(labels, Mapping):
+      labels = [labels[name] for name in self.label_names]
+    return type(self).loss_of(labels, logits)
 
   def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
     """Computes the model's own loss, or the compiled one of its logits."""
@@ -371,7 +380,9 @@ class TFPreTrainedModel(PretrainedModel):
       config = cls.config_class.from_pretrained(config)
     config.name_or_path = os.fspath(pretrained_model_name_or_path)
     model = cls(config, **own)
-    report = weights.load(model.checkpoint_variables(), path, True, model.optional_variables)
+    report = weights.load(
+      model.checkpoint_variables(), path, True, model.optional_variables, config.model_type
+    )
     if report.mismatched and not ignore_mismatched_sizes:
       first = report.mismatched[0]
       raise ValueError(
@@ -558,20 +569,6 @@ def _has_segments(model_class: type[TFPreTrainedModel]) -> bool:
   """Tells whether the arguments of a family's models have segments and positions."""
   defaults = model_class.config_class.defaults()
   return "type_vocab_size" in defaults or not model_class.config_class.model_type
-
-
-def _holds_tensors(values) -> bool:
-  """Tells a list of inputs from a list of ids."""
-  return bool(values) and all(
-    each is None or tf.is_tensor(each) or isinstance(each, (np.ndarray, keras.KerasTensor))
-    for each in values
-  )
-
-
-def _as_tensor(value):
-  if isinstance(value, (list, tuple)):
-    return np.asarray(value)
-  return value
 
 
 def _one_or_all(values: Mapping[str, Any]):

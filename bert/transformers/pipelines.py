@@ -31,18 +31,23 @@ class Pipeline:
   task: ClassVar[str] = ""
   head: ClassVar[str] = ""  # the end of the name of its models' classes
 
-  def __init__(self, model, tokenizer, batch_size: int = 1, **defaults):
+  def __init__(
+    self, model, tokenizer, batch_size: int = 1, framework: str | None = None, **defaults
+  ):
     """Creates the pipeline.
 
     Args:
       model: a model with the head of the task.
       tokenizer: of that model.
       batch_size: texts that are computed at a time.
-      **defaults: arguments of the calls.
+      framework: "tf", if anything.
+      **defaults: arguments of the calls. `device` and the like make no difference.
 
     Raises:
       ValueError: the model has another head.
     """
+    _check_framework(framework)
+    defaults = {name: value for name, value in defaults.items() if name not in _PLACES}
     if getattr(model, "head", None) != self.head:
       raise ValueError(
         f"The task {self.task!r} needs a model TF...{self.head}, not {type(model).__name__}."
@@ -82,6 +87,18 @@ class Pipeline:
   def device(self) -> str:
     """Where TensorFlow computes."""
     return "GPU" if _has_gpu() else "CPU"
+
+
+# Arguments about where a model lies and where it is computed.
+_PLACES = (
+  *("device", "device_map", "torch_dtype", "dtype", "revision", "token", "model_kwargs"),
+  *("feature_extractor", "modelcard", "task", "num_workers"),
+)
+
+
+def _check_framework(framework: str | None) -> None:
+  if framework not in (None, "tf"):
+    raise ValueError(f"framework is {framework!r}; bert.transformers has TensorFlow alone.")
 
 
 def _has_gpu() -> bool:
@@ -280,10 +297,7 @@ def pipeline(
   Raises:
     ValueError: the task is not here, or there is no model for it.
   """
-  if framework not in (None, "tf"):
-    raise ValueError(f"framework is {framework!r}; bert.transformers has TensorFlow alone.")
-  for name in ("device", "device_map", "torch_dtype", "revision", "token", "model_kwargs"):
-    kwargs.pop(name, None)
+  _check_framework(framework)
   if kwargs.pop("grouped_entities", None):
     kwargs["aggregation_strategy"] = "simple"
   if task is None and isinstance(model, TFPreTrainedModel):

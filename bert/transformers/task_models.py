@@ -14,6 +14,7 @@ from bert.transformers import losses, outputs
 from bert.transformers.configurations import CONFIGS, AutoConfig, PretrainedConfig
 from bert.transformers.main_layers import registered
 from bert.transformers.models import TFPreTrainedModel
+from bert.transformers.own_models import OwnModel
 
 
 class TFEncoderModel(TFPreTrainedModel):
@@ -139,16 +140,17 @@ def _classes_of(files) -> dict[str, type[TFPreTrainedModel]]:
   """Makes the classes of a family: its base, and one for each head that it has."""
   family, prefix = FAMILIES[files.name], f"TF{files.transformers.class_prefix}"
   common = {"config_class": CONFIGS[files.name], "base_model_prefix": files.name}
-  if files.name != "bert":
-    common[files.name] = property(lambda model: model.bert)  # as `model.roberta`
-  base = _class(f"{prefix}PreTrainedModel", (TFPreTrainedModel,), common)
+  base = _class(f"{prefix}PreTrainedModel", (OwnModel,), common)
   made = {"PreTrainedModel": base}
+  alias: dict[str, Any] = {}
+  if files.name != "bert":
+    alias[files.name] = property(lambda model: model.bert)  # as `model.roberta`
   for head, model_class in _MODELS.items():
     if head in files.transformers.missing_heads:
       continue
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {**common, **alias}
     if head == form.PRETRAINING:
-      values = _OBJECTIVES.get(family.objective, _OF_REPLACED_TOKENS)
+      values |= _OBJECTIVES.get(family.objective, _OF_REPLACED_TOKENS)
     made[head] = registered(_class(prefix + head, (model_class, base), values))
   return made
 

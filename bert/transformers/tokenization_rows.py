@@ -53,6 +53,8 @@ class RowsMixin:
     if kwargs.pop("pad_to_max_length", False) and padding is False:
       _warn_of_old_name("pad_to_max_length", "padding='max_length'")
       padding = "longest" if max_length is None else "max_length"
+      if truncation is None and max_length is not None:
+        truncation = "longest_first"
     strategy = kwargs.pop("truncation_strategy", None)
     if strategy is not None and not truncation:
       _warn_of_old_name("truncation_strategy", f"truncation={strategy!r}")

@@ -1,0 +1,62 @@
+"""How transformers' models may be called, made one: a dictionary of tensors by name.
+
+model(ids, mask)   model([ids, mask])   model({"input_ids": ids})   model(input_ids=ids)
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+ENCODER_INPUTS = (
+  *("input_ids", "attention_mask", "token_type_ids", "position_ids"),
+  *("head_mask", "inputs_embeds"),
+)
+ON_REQUEST = ("output_attentions", "output_hidden_states", "return_dict")
+
+
+def encoder_inputs(has_segments: bool) -> tuple[str, ...]:
+  """Lists the inputs of a family's encoder, in order."""
+  left_out = () if has_segments else ("token_type_ids", "position_ids")
+  return tuple(name for name in ENCODER_INPUTS if name not in left_out)
+
+
+def by_name(names: Sequence[str], first, rest: Sequence, named: Mapping[str, Any]):
+  """Names the arguments of a call.
+
+  Args:
+    names: of all arguments, in order.
+    first: the first one; or several, in a list or tuple of tensors; or a dictionary of some.
+    rest: those after it.
+    named: those given by name.
+
+  Returns:
+    The dictionary (without `input_ids` if `first` is one), and the others by name.
+
+  Raises:
+    TypeError: an argument is given twice.
+  """
+  if isinstance(first, (list, tuple)) and _holds_tensors(first):
+    first, rest = first[0], (*first[1:], *rest)
+  given = dict(zip(names[1:], rest, strict=False))
+  if twice := sorted(set(given) & set(named)):
+    raise TypeError(f"{', '.join(twice)} is given twice.")
+  given |= named
+  if isinstance(first, Mapping):
+    return dict(first), given
+  return {} if first is None else {"input_ids": first}, given
+
+
+def as_tensor(value):
+  """Makes an array of a list."""
+  return np.asarray(value) if isinstance(value, (list, tuple)) else value
+
+
+def _holds_tensors(values) -> bool:
+  """Tells a list of inputs from a list of ids."""
+  return bool(values) and all(
+    each is None or tf.is_tensor(each) or isinstance(each, (np.ndarray, keras.KerasTensor))
+    for each in values
+  )

@@ -1,0 +1,224 @@
+"""What notebooks and scripts written for transformers' TensorFlow classes use beside the models.
+
+docs/transformers.md names those that were tried.
+"""
+
+import importlib
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert import transformers as room
+from bert.transformers import (
+  BertConfig,
+  BertTokenizerFast,
+  DistilBertConfig,
+  InputExample,
+  RobertaConfig,
+  TextClassificationPipeline,
+  TFAlbertForSequenceClassification,
+  TFBertForQuestionAnswering,
+  TFBertForSequenceClassification,
+  TFBertMainLayer,
+  TFBertModel,
+  TFBertPreTrainedModel,
+  TFDistilBertModel,
+  TFRobertaModel,
+  get_initializer,
+  glue_convert_examples_to_features,
+  glue_processors,
+  shape_list,
+)
+
+SIZES = {
+  "vocab_size": 60,
+  "hidden_size": 16,
+  "num_hidden_layers": 2,
+  "num_attention_heads": 2,
+  "intermediate_size": 24,
+  "max_position_embeddings": 40,
+}
+IDS = np.random.default_rng(0).integers(4, 60, (8, 7))
+MASK = np.ones_like(IDS)
+LABELS = np.arange(8) % 2
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "film", "was", "good", "bad"]
+
+
+@pytest.fixture(scope="module")
+def model():
+  keras.utils.set_random_seed(1)
+  return TFBertForSequenceClassification(BertConfig(**SIZES))
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+  path = tmp_path / "vocab.txt"
+  path.write_text("\n".join(WORDS), "utf-8")
+  return BertTokenizerFast(str(path))
+
+
+# ---------------------------------------------------------------------------------------------
+# Import lines.
+
+
+def test_names_are_found_in_transformers_modules_too():
+  for module, name in (
+    ("keras_callbacks", "KerasMetricCallback"),
+    ("modeling_tf_utils", "get_initializer"),
+    ("models.bert.modeling_tf_bert", "TFBertMainLayer"),
+    ("modeling_tf_roberta", "TFRobertaMainLayer"),
+  ):
+    found = importlib.import_module(f"{room.__name__}.{module}")
+    assert getattr(found, name) is getattr(room, name)
+  assert room.__version__.startswith("4.")
+
+
+def test_a_star_imports_classes_and_functions():
+  names: dict = {}
+  exec(f"from {room.__name__} import *", names)
+  assert {"TFBertModel", "RobertaConfig", "pipeline", "glue_processors"} <= set(names)
+  assert "keras" not in names
+
+
+def test_a_class_of_pytorch_is_named_as_such():
+  with pytest.raises(ImportError, match=r"of PyTorch; bert\.transformers has TFBertForMaskedLM"):
+    room.BertForMaskedLM  # noqa: B018
+
+
+def test_shapes_and_initializers():
+  assert shape_list(tf.zeros([2, 3])) == [2, 3]
+  assert shape_list(keras.Input((4,))) == [None, 4]
+  sizes = tf.function(lambda x: shape_list(x)[0] + shape_list(x)[1])
+  assert sizes.get_concrete_function(tf.TensorSpec([None, 3]))(tf.zeros([2, 3])) == 5
+  assert get_initializer(0.5).stddev == 0.5
+
+
+# ---------------------------------------------------------------------------------------------
+# Models.
+
+
+def test_the_main_layer_returns_what_a_model_without_a_head_returns(model):
+  encoder = TFBertModel(BertConfig(**SIZES))
+  expected = encoder(IDS, MASK)
+  output = encoder.bert(IDS, attention_mask=MASK)
+  for name in ("last_hidden_state", "pooler_output"):
+    np.testing.assert_array_equal(output[name], expected[name])
+  assert len(output) == 2
+  assert isinstance(encoder.bert([IDS, MASK], return_dict=False), tuple)
+  small = DistilBertConfig(vocab_size=60, dim=16, n_layers=1, n_heads=2, hidden_dim=24)
+  assert list(TFDistilBertModel(small).distilbert(IDS)) == ["last_hidden_state"]
+  ids = keras.Input((7,), dtype="int32")
+  states, pooled = model.bert(ids, return_dict=False)
+  scores = keras.layers.Dense(1)(keras.layers.GlobalMaxPool1D()(states))
+  functional = keras.Model(ids, [scores, pooled])
+  assert functional.predict(IDS, verbose=0)[1].shape == (8, 16)
+
+
+class Scorer(TFBertPreTrainedModel):
+  """As people wrote them."""
+
+  def __init__(self, config, *inputs, **kwargs):
+    super().__init__(config, *inputs, **kwargs)
+    self.bert = TFBertMainLayer(config, name="bert")
+    self.score = keras.layers.Dense(1, kernel_initializer=get_initializer(0.1), name="score")
+
+  def call(self, inputs, **kwargs):
+    return tf.squeeze(self.score(self.bert(inputs, **kwargs)[0]), -1)
+
+
+def test_a_class_of_your_own_loads_an_encoder_and_is_saved(tmp_path):
+  encoder = TFBertModel(BertConfig(**SIZES))
+  encoder.save_pretrained(tmp_path / "encoder")
+  scorer = Scorer.from_pretrained(tmp_path / "encoder")
+  words = encoder.bert.embeddings.word_embeddings
+  np.testing.assert_array_equal(scorer.bert.embeddings.word_embeddings, words)
+  assert scorer.num_parameters() == encoder.num_parameters() + 17
+  scorer.compile(keras.optimizers.Adam(0.01), "mse")
+  ids = {"input_ids": IDS, "attention_mask": MASK}
+  scorer.fit(ids, np.zeros([8, 7]), epochs=1, verbose=0)
+  scorer.save_pretrained(tmp_path / "scorer")
+  again = Scorer.from_pretrained(tmp_path / "scorer")
+  np.testing.assert_array_equal(again(ids), scorer(ids))
+  assert isinstance(encoder, TFBertPreTrainedModel)
+  with pytest.raises(ValueError, match="Scorer needs a BertConfig, not RobertaConfig"):
+    Scorer(RobertaConfig(**SIZES))
+
+
+def test_a_file_of_weights_is_of_the_family_of_the_given_configuration(tmp_path):
+  config = RobertaConfig(**SIZES)
+  saved = TFRobertaModel(config)
+  saved.save_pretrained(tmp_path / "folder")
+  shutil.copy(tmp_path / "folder" / "model.safetensors", tmp_path / "roberta.safetensors")
+  model = TFRobertaModel.from_pretrained(tmp_path / "roberta.safetensors", config=config)
+  np.testing.assert_array_equal(model(IDS)[0], saved(IDS)[0])
+
+
+def test_the_models_own_loss_as_a_method_and_metrics_of_two_outputs(model):
+  expected = float(tf.reduce_mean(model(IDS, labels=LABELS).loss))
+  np.testing.assert_allclose(
+    model.hf_compute_loss(LABELS, model(IDS).logits), model(IDS, labels=LABELS).loss
+  )
+  for loss in (model.hf_compute_loss, model.compute_loss):
+    model.compile(keras.optimizers.SGD(0.0), loss=loss)
+    assert model.evaluate(IDS, LABELS, verbose=0) == pytest.approx(expected, rel=1e-5)
+  questions = TFBertForQuestionAnswering(BertConfig(**SIZES))
+  questions.compile(
+    keras.optimizers.SGD(0.0), metrics=["accuracy", keras.metrics.SparseCategoricalAccuracy("own")]
+  )
+  results = questions.evaluate(
+    {"input_ids": IDS, "start_positions": LABELS, "end_positions": LABELS},
+    verbose=0,
+    return_dict=True,
+  )
+  assert {"start_logits_accuracy", "end_logits_own"} <= set(results)
+
+
+def test_the_groups_of_alberts_layers_can_be_frozen():
+  config = room.AlbertConfig(**SIZES, embedding_size=8)
+  model = TFAlbertForSequenceClassification(config)
+  trained = len(model.trainable_variables)
+  for group in model.albert.encoder.albert_layer_groups[:2]:
+    for layer in group.albert_layers:
+      layer.trainable = False
+  assert len(model.trainable_variables) == trained - 16
+
+
+# ---------------------------------------------------------------------------------------------
+# Texts.
+
+
+def test_pad_to_max_length_cuts_as_well(tokenizer):
+  text = "the film was good the film was bad"
+  assert len(tokenizer.encode(text, max_length=6, pad_to_max_length=True)) == 6
+  assert len(tokenizer.encode("good", max_length=6, pad_to_max_length=True)) == 6
+  uncut = tokenizer.encode(text, max_length=6, pad_to_max_length=True, truncation=False)
+  assert len(uncut) == 10
+
+
+def test_a_pipeline_is_made_of_its_class(model, tokenizer):
+  answer = TextClassificationPipeline(
+    model=model, tokenizer=tokenizer, framework="tf", device=-1, return_all_scores=True
+  )
+  assert len(answer("the film")[0]) == 2
+  with pytest.raises(ValueError, match="framework is 'pt'"):
+    TextClassificationPipeline(model, tokenizer, framework="pt")
+
+
+def test_examples_of_glue_become_features(tokenizer):
+  rows = {"idx": [0, 1], "label": np.array([1, 0]), "sentence1": ["good", "bad film"]}
+  rows["sentence2"] = ["the film was good", "good"]
+  data = tf.data.Dataset.from_tensor_slices(rows)
+  made = glue_convert_examples_to_features(data, tokenizer, max_length=9, task="mrpc")
+  [(inputs, labels)] = list(made.batch(2))
+  assert inputs["input_ids"].numpy().tolist()[1] == [2, 9, 6, 3, 8, 3, 0, 0, 0]
+  assert inputs["token_type_ids"].numpy().tolist()[1] == [0] * 4 + [1] * 2 + [0] * 3
+  assert labels.numpy().tolist() == [1, 0]
+  examples = [InputExample("a", "good", label="not_entailment")]
+  [features] = glue_convert_examples_to_features(examples, tokenizer, 4, task="rte")
+  assert (features.input_ids, features.label) == ([2, 8, 3, 0], 1)
+  assert glue_processors["mnli"]().get_labels()[1] == "entailment"
+  with pytest.raises(ValueError, match="no task 'nli'"):
+    glue_convert_examples_to_features(data, tokenizer, task="nli")
