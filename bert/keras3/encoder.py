@@ -48,8 +48,10 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     pooler: `keras.layers.Dense`, or None (`add_pooler=False`, or a family without one).
     family: the row of `bert/model/families.py`.
     longest_sequence: in tokens.
+    embeddings_class: of `embeddings`.
   """
 
+  embeddings_class: type[BertEmbeddings] = BertEmbeddings
   MODEL_VARIANTS = sizes.NAMED_VARIANTS
 
   def __init__(
@@ -189,7 +191,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
   def _create_layers(self):
     config = self.to_bert_config()
     width = config.embedding_width
-    self.embeddings = BertEmbeddings(
+    self.embeddings = self.embeddings_class(
       vocab_size=self.vocab_size,
       hidden_size=width,
       max_position_embeddings=self.max_position_embeddings,

@@ -152,12 +152,17 @@ class BertEmbeddings(SpecLayer):
       total = ops.cast(inputs_embeds, self.compute_dtype)
     else:
       input_ids = ops.cast(input_ids, "int32")
-      total = ops.take(self.word_embeddings, input_ids, axis=0)
+      total = self.look_up(self.word_embeddings, input_ids)
     total = self._without_gradient(total, input_ids)
     if self.token_type_embeddings is not None:
       total = total + self._segments(input_ids, token_type_ids)
     total = total + self._positions(input_ids, position_ids)
     return self.dropout(self.layer_norm(total), training=training)
+
+  @staticmethod
+  def look_up(table, ids):
+    """Returns the rows of a table `[V, W]` for ids."""
+    return ops.take(table, ids, axis=0)
 
   def _segments(self, input_ids, token_type_ids):
     """Computes segment embeddings `[B, S, W]`.
@@ -168,7 +173,7 @@ class BertEmbeddings(SpecLayer):
       token_type_ids = ops.zeros_like(input_ids)
     token_type_ids = ops.cast(token_type_ids, "int32")
     if self.family.gathers_segments:
-      return ops.take(self.token_type_embeddings, token_type_ids, axis=0)
+      return self.look_up(self.token_type_embeddings, token_type_ids)
     segments = ops.one_hot(token_type_ids, self.spec.type_vocab_size, dtype=self.compute_dtype)
     return ops.matmul(segments, self.token_type_embeddings)
 
@@ -182,7 +187,7 @@ class BertEmbeddings(SpecLayer):
       waves = sinusoidal_embeddings(position_ids, self.spec.hidden_size)
       return ops.cast(waves, self.compute_dtype)
     if position_ids is not None:
-      return ops.take(self.position_embeddings, ops.cast(position_ids, "int32"), axis=0)
+      return self.look_up(self.position_embeddings, ops.cast(position_ids, "int32"))
     if input_ids.shape[1] is not None:
       check_length(input_ids.shape[1], self.spec.max_position_embeddings)
     return ops.convert_to_tensor(self.position_embeddings)[:length]
@@ -197,7 +202,7 @@ class BertEmbeddings(SpecLayer):
       position_ids = ops.cumsum(is_token, axis=1) * is_token + padding
     else:
       position_ids = ops.cast(position_ids, "int32") + (padding + 1)
-    vectors = ops.take(self.position_embeddings, position_ids, axis=0)
+    vectors = self.look_up(self.position_embeddings, position_ids)
     return self._without_gradient(vectors, position_ids)
 
   def _without_gradient(self, vectors, ids):

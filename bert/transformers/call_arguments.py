@@ -38,6 +38,7 @@ def by_name(names: Sequence[str], first, rest: Sequence, named: Mapping[str, Any
   Raises:
     TypeError: an argument is given twice.
   """
+  first = without_labels(first)
   if isinstance(first, (list, tuple)) and _holds_tensors(first):
     first, rest = first[0], (*first[1:], *rest)
   given = dict(zip(names[1:], rest, strict=False))
@@ -47,6 +48,12 @@ def by_name(names: Sequence[str], first, rest: Sequence, named: Mapping[str, Any
   if isinstance(first, Mapping):
     return dict(first), given
   return {} if first is None else {"input_ids": first}, given
+
+
+def without_labels(batch):
+  """Returns the inputs of a batch that is a pair of them, in a dictionary, and of labels."""
+  is_pair = isinstance(batch, (list, tuple)) and batch and isinstance(batch[0], Mapping)
+  return batch[0] if is_pair else batch
 
 
 def as_tensor(value):

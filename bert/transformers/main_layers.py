@@ -12,14 +12,48 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import keras
+import tensorflow as tf
+from keras import ops
 
 from bert.checkpoints.families import FILES, files_of
 from bert.keras3.building_blocks import create_dense
 from bert.keras3.encoder import BERT
+from bert.keras3.layers import BertEmbeddings
 from bert.keras3.sizes import arguments_from_config
 from bert.transformers.call_arguments import ON_REQUEST, as_tensor, by_name, encoder_inputs
 from bert.transformers.configurations import CONFIGS, PretrainedConfig
 from bert.transformers.outputs import TFBaseModelOutput, TFBaseModelOutputWithPooling
+
+
+class TFEmbeddings(BertEmbeddings):
+  """Tables whose gradients have one row for each id, however often it was looked up.
+
+  Keras 3's optimizers square the rows of a sparse gradient before they add those of the same id:
+  Adam would take steps that are too long by as much as the root of their number.
+
+  Attributes:
+    gives_slices: whether the gradients are sparse, for optimizers that add first, but whose norm
+      of gradients is that of all rows.
+  """
+
+  gives_slices = False
+
+  def look_up(self, table, ids):
+    """Returns the rows of a table `[V, W]` for ids."""
+    if self.gives_slices:
+      return super().look_up(table, ids)
+    return _looked_up(tf.convert_to_tensor(ops.convert_to_tensor(table)), ids)
+
+
+@tf.custom_gradient
+def _looked_up(table, ids):
+  rows, width = table.shape
+
+  def gradient(of_vectors):
+    of_vectors = tf.reshape(of_vectors, [-1, width])
+    return tf.math.unsorted_segment_sum(of_vectors, tf.reshape(ids, [-1]), rows), None
+
+  return tf.gather(table, ids), gradient
 
 
 class TFMainLayer(BERT):
@@ -29,6 +63,7 @@ class TFMainLayer(BERT):
     config_class: of its configuration.
   """
 
+  embeddings_class = TFEmbeddings
   config_class: ClassVar[type[PretrainedConfig]] = PretrainedConfig
 
   def __init__(

@@ -28,6 +28,7 @@ from bert.checkpoints.families import form
 from bert.io import json_files
 from bert.keras3 import weights
 from bert.keras3.models import PretrainedModel
+from bert.keras3.optimization import AdamWeightDecay
 from bert.model.families import FAMILIES
 from bert.transformers import configurations, tf_datasets
 from bert.transformers.call_arguments import (
@@ -36,6 +37,7 @@ from bert.transformers.call_arguments import (
   as_tensor,
   by_name,
   encoder_inputs,
+  without_labels,
 )
 from bert.transformers.configurations import PretrainedConfig, refuse_upload, without_options
 from bert.transformers.losses import metrics_by_output
@@ -137,6 +139,10 @@ class TFPreTrainedModel(PretrainedModel):
     if not tensors:
       raise ValueError("You have to specify either input_ids or inputs_embeds.")
     return super().__call__(tensors, **{k: v for k, v in flags.items() if v is not None})
+
+  def check_inputs(self, inputs) -> None:
+    """Compares ids with the sizes of the encoder; labels behind them are not looked at."""
+    super().check_inputs(without_labels(inputs))
 
   def call(
     self,
@@ -265,6 +271,7 @@ class TFPreTrainedModel(PretrainedModel):
       loss = None
     _refuse_keras_2(optimizer, loss, metrics)
     self._has_own_loss = loss is None
+    self.bert.embeddings.gives_slices = isinstance(optimizer, AdamWeightDecay)
     names = _logits_of(self.output_type)
     if loss is not None and len(names) > 1 and not isinstance(loss, Mapping):
       losses = loss if isinstance(loss, (list, tuple)) else [loss] * len(names)

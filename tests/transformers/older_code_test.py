@@ -176,6 +176,30 @@ def test_the_models_own_loss_as_a_method_and_metrics_of_two_outputs(model):
   assert {"start_logits_accuracy", "end_logits_own"} <= set(results)
 
 
+def test_rows_of_tables_that_are_looked_up_often_take_no_longer_steps():
+  model = TFBertForSequenceClassification(BertConfig(**SIZES))
+  tables = model.bert.embeddings
+  before = np.array(tables.word_embeddings)
+  model.compile(keras.optimizers.Adam(0.01))
+  ids = np.full((8, 7), 5)
+  model.fit({"input_ids": ids, "labels": LABELS}, epochs=1, batch_size=8, verbose=0)
+  steps = np.abs(np.array(tables.word_embeddings) - before)
+  assert 0.009 < steps[5].max() < 0.0101
+  assert np.all(np.delete(steps, 5, 0) == 0)
+  # transformers' own optimizer clips by the norm of all rows, and then adds them.
+  for optimizer, kind in ((room.AdamWeightDecay(0.01), tf.IndexedSlices), ("adam", tf.Tensor)):
+    model.compile(optimizer)
+    with tf.GradientTape() as tape:
+      loss = tf.reduce_mean(model(ids, labels=LABELS).loss)
+    assert isinstance(tape.gradient(loss, tables.word_embeddings.value), kind)
+
+
+def test_a_batch_of_inputs_and_labels_is_predicted(model):
+  batch = ({"input_ids": tf.constant(IDS)}, tf.constant(LABELS))
+  logits = model.predict_on_batch(batch).logits
+  np.testing.assert_allclose(logits, model(IDS).logits, atol=1e-6)
+
+
 def test_the_groups_of_alberts_layers_can_be_frozen():
   config = room.AlbertConfig(**SIZES, embedding_size=8)
   model = TFAlbertForSequenceClassification(config)
