@@ -17,9 +17,10 @@ from typing import Any, Protocol
 
 from bert.io import atomic_files, installation
 from bert.text.added_tokens import AddedToken, Finder
+from bert.text.library_characters import WORDS
 from bert.text.library_words import MAX_WORD_CHARS, UNCASED, LibraryWordPieces, Normalization
 from bert.text.vocabulary_file import VocabularyError, write_tokens
-from bert.transformers.encodings import Details, Pieces
+from bert.transformers.encodings import Details, Pieces, Template
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _PREFIX = "##"
@@ -30,7 +31,13 @@ _CLEANED_UP = (
 
 
 class Backend(Protocol):
-  """What both classes have."""
+  """What both classes have.
+
+  Attributes:
+    template: where special tokens stand; for the file only, `encode` adds none.
+  """
+
+  template: Template
 
   @property
   def added(self) -> dict[int, AddedToken]:
@@ -65,6 +72,30 @@ class Backend(Protocol):
   def content(self) -> dict[str, Any]:
     """Returns the content of a tokenizer.json."""
 
+  def save(self, path: str, pretty: bool = True) -> None:
+    """Writes a tokenizer.json."""
+
+
+class _Saving:
+  """The part of both classes that writes the file."""
+
+  def save(self: Backend, path: str, pretty: bool = True) -> None:
+    """Writes a tokenizer.json, indented if `pretty`."""
+    write_content(path, self.content(), pretty)
+
+
+class PreTokenizer:
+  """Cuts a text into words, by the library's name."""
+
+  def pre_tokenize_str(self, sequence: str) -> list[tuple[str, tuple[int, int]]]:
+    """Returns the words of a normalized text, with their places in it.
+
+    Example:
+      >>> PreTokenizer().pre_tokenize_str("it rains.")
+      [('it', (0, 2)), ('rains', (3, 8)), ('.', (8, 9))]
+    """
+    return [(match.group(), match.span()) for match in WORDS.finditer(sequence)]
+
 
 class _Words:
   """Encodes words that each are a text: their offsets count from their own beginnings."""
@@ -82,8 +113,15 @@ class _Words:
     return tokens, offsets, words
 
 
-class WordPieceBackend:
-  """Word pieces, as in `bert/text/library_words.py`."""
+class WordPieceBackend(_Saving):
+  """Word pieces, as in `bert/text/library_words.py`.
+
+  Attributes:
+    template: see `Backend`.
+    pre_tokenizer: cuts normalized text into words.
+  """
+
+  pre_tokenizer = PreTokenizer()
 
   def __init__(
     self,
@@ -98,6 +136,7 @@ class WordPieceBackend:
       raise VocabularyError(
         f"The vocabulary of {len(vocab)} tokens lacks its unknown token {unk_token!r}."
       )
+    self.template = Template()
     self._vocab = dict(vocab)
     self._tokens = {index: token for token, index in self._vocab.items()}
     self._cleanup = cleanup
@@ -277,7 +316,7 @@ class WordPieceBackend:
     return "".join(text)
 
   def content(self) -> dict[str, Any]:
-    """Returns the content of a tokenizer.json, but for its post_processor."""
+    """Returns the content of a tokenizer.json."""
     normalization = self.normalization
     added = [{"id": index, **token.settings()} for index, token in self.added.items()]
     return {
@@ -287,7 +326,7 @@ class WordPieceBackend:
       "added_tokens": added,
       "normalizer": {"type": "BertNormalizer", "clean_text": True, **normalization._asdict()},
       "pre_tokenizer": {"type": "BertPreTokenizer"},
-      "post_processor": None,
+      "post_processor": self.template.content(),
       "decoder": {"type": "WordPiece", "prefix": _PREFIX, "cleanup": self._cleanup},
       "model": {
         "type": "WordPiece",
@@ -337,11 +376,12 @@ class WordPieceBackend:
     return backend
 
 
-class LibraryBackend:
+class LibraryBackend(_Saving):
   """Whatever the library `tokenizers` can do.
 
   Attributes:
     library: its `Tokenizer`.
+    template: see `Backend`.
   """
 
   def __init__(self, content: Mapping[str, Any], needed_for: str):
@@ -357,7 +397,8 @@ class LibraryBackend:
     """
     with installation.extra("roberta", needed_for):
       import tokenizers
-    # What it says of special tokens is for `encodings.Template`.
+    # What it says of special tokens is for the template.
+    self.template = Template()
     text = json.dumps({**content, "post_processor": None}, ensure_ascii=False)
     try:
       self.library = tokenizers.Tokenizer.from_str(text)
@@ -370,6 +411,25 @@ class LibraryBackend:
   def normalizer(self) -> Any:
     """The library's normalizer; None without one."""
     return self.library.normalizer
+
+  @property
+  def pre_tokenizer(self) -> Any:
+    """The library's, which cuts normalized text into words; may be replaced."""
+    return self.library.pre_tokenizer
+
+  @pre_tokenizer.setter
+  def pre_tokenizer(self, value: Any) -> None:
+    self.library.pre_tokenizer = value
+
+  @property
+  def post_processor(self) -> Any:
+    """The library's, of the template, which does not change with it."""
+    import tokenizers
+
+    model = {"type": "BPE", "vocab": {}, "merges": []}
+    content = {"version": "1.0", "added_tokens": [], "model": model}
+    content["post_processor"] = self.template.content()
+    return tokenizers.Tokenizer.from_str(json.dumps(content)).post_processor
 
   def set_prefix_space(self, is_wanted: bool) -> None:
     """Has a byte-level BPE put a space before texts, or not."""
@@ -440,7 +500,7 @@ class LibraryBackend:
 
   def content(self) -> dict[str, Any]:
     """Returns the content of a tokenizer.json."""
-    return json.loads(self.library.to_str())
+    return {**json.loads(self.library.to_str()), "post_processor": self.template.content()}
 
   def save_vocabulary(self, folder: str, prefix: str) -> tuple[str, ...]:
     """Writes the files of the vocabulary, and returns their paths."""
@@ -451,6 +511,7 @@ def _valid(text: str) -> str:
   return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
-def write_content(path: str, content: Mapping[str, Any]) -> None:
-  """Writes a tokenizer.json."""
-  atomic_files.write_text(path, json.dumps(content, indent=2, ensure_ascii=False))
+def write_content(path: str, content: Mapping[str, Any], pretty: bool = True) -> None:
+  """Writes a tokenizer.json, indented if `pretty`."""
+  indent = 2 if pretty else None
+  atomic_files.write_text(path, json.dumps(content, indent=indent, ensure_ascii=False))

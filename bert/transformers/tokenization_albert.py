@@ -114,8 +114,12 @@ class AlbertTokenizer(ClsSepRows, PreTrainedTokenizer):
 
   @property
   def sp_model(self) -> Any:
-    """The library's processor."""
+    """The library's processor; may be replaced."""
     return self._pieces.processor
+
+  @sp_model.setter
+  def sp_model(self, value: Any) -> None:
+    self._pieces.processor = value
 
   @property
   def vocab_size(self) -> int:

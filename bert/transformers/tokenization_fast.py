@@ -8,7 +8,7 @@ from typing import Any
 from bert.io import json_files
 from bert.text.added_tokens import AddedToken
 from bert.text.sequence_layout import Layout
-from bert.transformers import fast_backends, tokenization_files, vocabulary_training
+from bert.transformers import tokenization_files, vocabulary_training
 from bert.transformers.batch_encoding import BatchEncoding
 from bert.transformers.encodings import Encoding, Pieces, Run, Template
 from bert.transformers.fast_backends import Backend, LibraryBackend, WordPieceBackend
@@ -53,15 +53,23 @@ class PreTrainedTokenizerFast(PreTrainedTokenizerBase):
     self.add_prefix_space = kwargs.get("add_prefix_space", False)
     self._backend: Backend
     if path is not None and not from_slow:
-      self._backend, self._template = _read(path, kwargs)
+      self._backend = _read(path, kwargs)
     else:
-      self._backend, self._template = self._from_vocabulary(*args, **kwargs), Template()
+      self._backend = self._from_vocabulary(*args, **kwargs)
     super().__init__(**kwargs)
     self._add_missing(added)
     if isinstance(self._backend, LibraryBackend):
       self._backend.set_prefix_space(self.add_prefix_space)
     if path is None or from_slow:
       self._template = self._own_template()
+
+  @property
+  def _template(self) -> Template:
+    return self._backend.template
+
+  @_template.setter
+  def _template(self, value: Template) -> None:
+    self._backend.template = value
 
   @staticmethod
   def _reads_vocabulary(tokenizer_file: Any, kwargs: Mapping[str, Any]) -> bool:
@@ -87,6 +95,11 @@ class PreTrainedTokenizerFast(PreTrainedTokenizerBase):
       if AddedToken.of(token) not in known
     ]
     names = {*self.added_tokens_encoder, *map(str, tokens)}
+    for name, value in self.special_tokens_map_extended.items():
+      is_list = isinstance(value, list | tuple)
+      self._special_tokens_map[name] = (
+        list(map(_as_special, value)) if is_list else _as_special(value)
+      )
     # What was given as AddedToken goes before what a file says of the same token.
     special_ones = self.all_special_tokens_extended
     tokens += [each for each in special_ones if not isinstance(each, str) or each not in names]
@@ -341,9 +354,7 @@ class PreTrainedTokenizerFast(PreTrainedTokenizerBase):
       paths += (*self.save_vocabulary(folder, prefix.removesuffix("-") or None), added)
     if not legacy_format:
       path = os.path.join(folder, f"{prefix}tokenizer.json")
-      content = self._backend.content()
-      content["post_processor"] = self._template.content()
-      fast_backends.write_content(path, content)
+      self._backend.save(path)
       paths += (path,)
     return paths
 
@@ -374,7 +385,11 @@ class PreTrainedTokenizerFast(PreTrainedTokenizerBase):
     )
 
 
-def _read(source: Any, kwargs: dict[str, Any]) -> tuple[Backend, Template]:
+def _as_special(token: str | AddedToken) -> str | AddedToken:
+  return token if isinstance(token, str) else token.copy(special=True)
+
+
+def _read(source: Any, kwargs: dict[str, Any]) -> Backend:
   """Reads a tokenizer.json; its padding and truncation become defaults in `kwargs`.
 
   Its content, and a `Tokenizer` of the library, are taken, too.
@@ -393,10 +408,9 @@ def _read(source: Any, kwargs: dict[str, Any]) -> tuple[Backend, Template]:
     kwargs.setdefault("padding_side", padding.get("direction", "Right").lower())
     kwargs.setdefault("pad_token", padding["pad_token"])
   template = Template.of(content.get("post_processor"))
-  backend = WordPieceBackend.of(content)
-  if backend is not None:
-    return backend, template
-  return LibraryBackend(content, path), template
+  backend = WordPieceBackend.of(content) or LibraryBackend(content, path)
+  backend.template = template
+  return backend
 
 
 def _texts_of(each: Any, is_split: bool) -> list[Any]:

@@ -4,7 +4,6 @@ tokenizer = RobertaTokenizerFast.from_pretrained("roberta-base")
 tokenizer(" It rains.").tokens()             # ["<s>", "ĠIt", "Ġrains", ".", "</s>"]
 """
 
-import functools
 import json
 import os
 from typing import Any
@@ -108,6 +107,8 @@ class RobertaTokenizer(_WithoutSegments, PreTrainedTokenizer):
   Attributes:
     encoder: token -> id.
     decoder: id -> token.
+    byte_encoder: byte -> the character that stands for it.
+    byte_decoder: such a character -> its byte.
     bpe_ranks: pair of tokens -> its place among the merges.
     add_prefix_space: whether a space goes before a text.
     errors: what `bytes.decode` does with bytes that are no characters.
@@ -154,6 +155,8 @@ class RobertaTokenizer(_WithoutSegments, PreTrainedTokenizer):
     """
     self.encoder, merges = _read_files(vocab_file, merges_file)
     self.decoder = {index: token for token, index in self.encoder.items()}
+    self.byte_decoder = _bytes_of_characters()
+    self.byte_encoder = {byte: char for char, byte in self.byte_decoder.items()}
     self.bpe_ranks = {pair: rank for rank, pair in enumerate(merges)}
     self.errors = errors
     self.add_prefix_space = add_prefix_space
@@ -201,8 +204,9 @@ class RobertaTokenizer(_WithoutSegments, PreTrainedTokenizer):
 
   def convert_tokens_to_string(self, tokens: list[str]) -> str:
     """Joins tokens to a text; a KeyError if one has a character that stands for no byte."""
-    bytes_of = _bytes_of_characters()
-    return bytes(bytes_of[char] for char in "".join(tokens)).decode("utf-8", errors=self.errors)
+    return bytes(self.byte_decoder[char] for char in "".join(tokens)).decode(
+      "utf-8", errors=self.errors
+    )
 
   def build_inputs_with_special_tokens(
     self, token_ids_0: list[int], token_ids_1: list[int] | None = None
@@ -238,7 +242,6 @@ def _as_added(token: Any) -> Any:
   return AddedToken(token, normalized=True) if isinstance(token, str) else token
 
 
-@functools.cache
 def _bytes_of_characters() -> dict[str, int]:
   return {char: byte for byte, char in enumerate(byte_pair_files.byte_characters())}
 

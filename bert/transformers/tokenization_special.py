@@ -11,6 +11,10 @@ _NAMES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 _UNSET = "_special_tokens_map"
 
 
+class SpecialTokenError(ValueError, AssertionError):
+  """What was to become a special token is none; transformers 4 raises an AssertionError."""
+
+
 class SpecialTokensMixin:
   """Special tokens by name.
 
@@ -135,15 +139,15 @@ class SpecialTokensMixin:
       The number of added tokens.
 
     Raises:
-      ValueError: a name is not known, or a value is no token.
+      SpecialTokenError: a name is not known, or a value is no token.
     """
     added: list[AddedToken] = []
     for name, value in special_tokens_dict.items():
       if name not in self.SPECIAL_TOKENS_ATTRIBUTES:
         known = ", ".join(self.SPECIAL_TOKENS_ATTRIBUTES)
-        raise ValueError(f"{name!r} is not the name of a special token; known: {known}.")
+        raise SpecialTokenError(f"{name!r} is not the name of a special token; known: {known}.")
       if name == _MORE:
-        tokens = [_special(token) for token in _list_of_tokens(name, value, ValueError)]
+        tokens = [_special(token) for token in _list_of_tokens(name, value, SpecialTokenError)]
         if replace_additional_special_tokens:
           if tokens:
             setattr(self, name, list(tokens))
@@ -152,7 +156,8 @@ class SpecialTokensMixin:
           self._special_tokens_map[name].extend(tokens)
         added += tokens
       else:
-        token = _special(_token(name, value, ValueError) if not isinstance(value, str) else value)
+        is_text = isinstance(value, str)
+        token = _special(value if is_text else _token(name, value, SpecialTokenError))
         setattr(self, name, token)
         if token not in added:
           added.append(token)

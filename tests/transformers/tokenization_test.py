@@ -211,6 +211,42 @@ def test_an_object_of_the_library_is_taken(make, tmp_path):
   assert wrapped("Un<x> film")["input_ids"] == tokenizer("Un<x> film")["input_ids"]
 
 
+def test_parts_of_a_fast_tokenizer_have_the_librarys_names(make, tmp_path):
+  bert, roberta = make("BertTokenizerFast"), make("RobertaTokenizerFast", trim_offsets=False)
+  words = bert.backend_tokenizer.pre_tokenizer.pre_tokenize_str("it rains.")
+  assert words == tokenizers.pre_tokenizers.BertPreTokenizer().pre_tokenize_str("it rains.")
+  assert not roberta.backend_tokenizer.pre_tokenizer.add_prefix_space
+  assert not json.loads(roberta.backend_tokenizer.post_processor.__getstate__())["trim_offsets"]
+  for each in (bert, roberta):
+    each.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
+    read = PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
+    assert read("a b", "a").input_ids == each("a b", "a").input_ids
+  roberta.backend_tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel()
+  assert roberta.tokenize("a") == ["Ġa"]
+
+
+def test_attributes_of_slow_tokenizers(make):
+  roberta, albert = make("RobertaTokenizer"), make("AlbertTokenizer")
+  assert roberta.byte_encoder[ord(" ")] == "Ġ"
+  assert roberta.byte_decoder["Ġ"] == ord(" ")
+  copied = copy.copy(albert)
+  copied.sp_model = albert.sp_model
+  assert copied.tokenize("a b") == albert.tokenize("a b")
+
+
+def test_tokens_by_name_are_special_ones(make):
+  tokenizer = make("BertTokenizerFast", mask_token=AddedToken("[MASK]", lstrip=True))
+  [mask] = [each for each in tokenizer.all_special_tokens_extended if str(each) == "[MASK]"]
+  assert mask.special
+  assert mask.lstrip
+
+
+@pytest.mark.parametrize("error", [AssertionError, ValueError])
+def test_what_is_no_special_token_is_refused_as_in_transformers(bert, error):
+  with pytest.raises(error, match="must be a list of tokens"):
+    bert.add_special_tokens({"additional_special_tokens": "<a>"})
+
+
 def test_names_of_old_versions_are_taken(bert, slow):
   for tokenizer in (bert, slow):
     with pytest.warns(FutureWarning, match="pass padding='max_length'"):
