@@ -158,12 +158,12 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
 
   def _encode(self, inputs, **arguments):
     """Calls the encoder; a model may add to the outputs what its heads need."""
-    if padding.is_left_out() and not self._reads_padding():
-      arguments["reads_padding"] = False
-    return self.bert(inputs, **arguments)
+    return self.bert(inputs, **self._padding_arguments(), **arguments)
 
-  def _reads_padding(self) -> bool:
-    return not self.heads or any(head.reads_padding for head in self._heads())
+  def _padding_arguments(self) -> dict[str, bool]:
+    """Returns what tells the encoder, in a step of `fit`, that no head reads padding."""
+    reads_padding = not self.heads or any(head.reads_padding for head in self._heads())
+    return {"reads_padding": False} if padding.is_left_out() and not reads_padding else {}
 
   def train_step(self, *args, **kwargs):
     """Makes a step; see `padding.py` for what is left out of it."""

@@ -63,6 +63,7 @@ def load(
   skip_mismatch: bool = True,
   allowed_missing: tuple[str, ...] = (),
   family: str | None = None,
+  warn: Callable[[str], None] | None = None,
 ) -> LoadReport:
   """Loads variables from a file.
 
@@ -73,6 +74,7 @@ def load(
     skip_mismatch: warn of variables that are missing or differ in shape; otherwise raise an error.
     allowed_missing: prefixes of names that may be missing without a warning.
     family: `model_type` of a file of transformers without a `config.json` beside it.
+    warn: logs the warning; by default absl does.
 
   Raises:
     ValueError: the file cannot be read or contains none of the variables; or `skip_mismatch` is
@@ -95,7 +97,7 @@ def load(
     ],
     unexpected=[name for name in shapes if name not in variables and not is_training_state(name)],
   )
-  _check(report, variables, shapes, skip_mismatch, allowed_missing)
+  _check(report, variables, shapes, skip_mismatch, allowed_missing, warn)
   for name in report.loaded:
     variables[name].assign(read(places[name]))
   return report
@@ -146,7 +148,7 @@ def _task_scope(names) -> str | None:
   return scopes.pop() if len(scopes) == 1 else None
 
 
-def _check(report, variables, shapes, skip_mismatch, allowed_missing):
+def _check(report, variables, shapes, skip_mismatch, allowed_missing, warn):
   """Raises or warns as described in `load`."""
   if not report.loaded:
     raise ValueError(
@@ -157,11 +159,13 @@ def _check(report, variables, shapes, skip_mismatch, allowed_missing):
   skipped = [line for line in report.skipped() if not line.startswith(allowed_missing or ("\0",))]
   if not skipped:
     return
-  summary = f"{report.source}: {counted(len(skipped), 'variable')} skipped, left random:"
+  reason = " (they are missing, or the shapes did not match)" if report.mismatched else ""
+  count = counted(len(skipped), "variable")
+  summary = f"{report.source}: {count} skipped, left random{reason}:"
   text = "\n  ".join([summary, *skipped])
   if not skip_mismatch:
     raise ValueError(text)
-  logging.warning(text)
+  (warn or logging.warning)(text)
 
 
 def open_weights(

@@ -51,6 +51,7 @@ class PretrainedConfig:
   Attributes:
     model_type: the family.
     attribute_map: common name of a key -> the family's own, both of which may be read and set.
+    head_defaults: keys about heads -> their values where none is given, see `head_settings.py`.
     name_or_path: where the model's `from_pretrained` found it.
   """
 
@@ -58,6 +59,7 @@ class PretrainedConfig:
   attribute_map: ClassVar[Mapping[str, str]] = {}
   sub_configs: ClassVar[Mapping[str, type]] = {}
   has_no_defaults_at_init: ClassVar[bool] = False
+  head_defaults: ClassVar[Mapping[str, Any]] = {}
 
   def __init__(self, **kwargs):
     """Sets the keys; those not given have the family's defaults.
@@ -89,7 +91,7 @@ class PretrainedConfig:
     own = {key: value for key, value in theirs.defaults.items() if key not in theirs.absent_keys}
     own["hidden_act"] = theirs.default_activation
     renamed = {theirs.keys.get(key, key): value for key, value in own.items()}
-    return copy.deepcopy({**_SHARED, **renamed})
+    return copy.deepcopy({**_SHARED, **renamed, **cls.head_defaults})
 
   def _set_labels(self, labels, numbers, num_labels) -> None:
     if labels is None:
@@ -271,12 +273,17 @@ class AlbertConfig(PretrainedConfig):
   """ALBERT's."""
 
   model_type = "albert"
+  head_defaults: ClassVar = {"classifier_dropout_prob": 0.1}
 
 
 class ElectraConfig(PretrainedConfig):
   """ELECTRA's."""
 
   model_type = "electra"
+  head_defaults: ClassVar = {
+    **{"summary_type": "first", "summary_use_proj": True},
+    **{"summary_activation": "gelu", "summary_last_dropout": 0.1},
+  }
 
 
 CONFIGS = {

@@ -5,7 +5,7 @@ And metrics of outputs, as Keras 2 has them.
 Letters in shapes: B = batch size, S = sequence length, C = number of classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -58,21 +58,22 @@ def of_words_and_sentences(labels, logits):
   return words + _mean_of_counted(pairs, logits[1], ops.not_equal(pairs, IGNORED))
 
 
-def metrics_by_output(metrics: Any, names: Sequence[str]) -> dict[str, list]:
-  """Makes metrics for each of several outputs, of those that all of them are to have.
+def for_outputs(loss: Any, names: Sequence[str]) -> Any:
+  """Makes a loss for each of several outputs of one, or of a list in their order."""
+  if loss is None or len(names) == 1 or isinstance(loss, Mapping):
+    return loss
+  each = loss if isinstance(loss, list | tuple) else [loss] * len(names)
+  return dict(zip(names, each, strict=True))
 
-  Args:
-    metrics: of `compile`: one, or a list.
-    names: of the outputs.
-  """
-  metrics = metrics if isinstance(metrics, (list, tuple)) else [metrics]
-  return {
-    name: [
-      type(each).from_config(each.get_config()) if isinstance(each, keras.Metric) else each
-      for each in metrics  # each output's counts for itself
-    ]
-    for name in names
-  }
+
+def metrics_for_outputs(metrics: Any, names: Sequence[str]) -> Any:
+  """Makes the metrics of each of several outputs of one, or of a list, as Keras 2 did."""
+  if not metrics or len(names) == 1 or isinstance(metrics, Mapping):
+    return metrics
+  each = metrics if isinstance(metrics, list | tuple) else [metrics]
+  if any(isinstance(metric, list | tuple) for metric in each):
+    return metrics
+  return {name: list(map(_copied, each)) for name in names}
 
 
 def _of_classes(labels, logits):
@@ -85,3 +86,7 @@ def _mean_of_counted(labels, logits, counted):
   counted = ops.cast(counted, "float32")
   losses = _of_classes(ops.relu(labels), logits) * counted
   return ops.reshape(ops.sum(losses) / ops.sum(counted), (1,))
+
+
+def _copied(metric: Any) -> Any:
+  return metric.from_config(metric.get_config()) if isinstance(metric, keras.Metric) else metric

@@ -61,6 +61,7 @@ class TFMainLayer(BERT):
 
   Attributes:
     config_class: of its configuration.
+    own_config: the configuration of the model; None of an encoder alone.
   """
 
   embeddings_class = TFEmbeddings
@@ -83,6 +84,7 @@ class TFMainLayer(BERT):
       kwargs = {**encoder_arguments(config, kwargs.pop("architecture", None)), **kwargs}
       kwargs["add_pooler"] = add_pooling_layer
     super().__init__(**kwargs)
+    self.own_config = config
     # transformers' TensorFlow classes train the vectors of padding, too, and read all segments;
     # by gathering them, which decides the global norm of gradients.
     self.family = dataclasses.replace(
@@ -121,6 +123,7 @@ class TFMainLayer(BERT):
     output_hidden_states=None,
     training=None,
     output_attentions=None,
+    reads_padding=True,
     return_dict=None,
     for_heads=False,
   ):
@@ -133,6 +136,7 @@ class TFMainLayer(BERT):
       output_hidden_states,
       training,
       output_attentions,
+      reads_padding,
     )
     return encoded if for_heads else self._as_output(encoded, return_dict)
 

@@ -13,6 +13,7 @@ Letters in shapes: B = batch size, S = sequence length, L = layers, N = heads.
 
 import functools
 import inspect
+import logging as python_logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -30,7 +31,7 @@ from bert.keras3 import weights
 from bert.keras3.models import PretrainedModel
 from bert.keras3.optimization import AdamWeightDecay
 from bert.model.families import FAMILIES
-from bert.transformers import configurations, tf_datasets
+from bert.transformers import configurations, head_settings, losses, tf_datasets
 from bert.transformers.call_arguments import (
   ENCODER_INPUTS,
   ON_REQUEST,
@@ -40,9 +41,10 @@ from bert.transformers.call_arguments import (
   without_labels,
 )
 from bert.transformers.configurations import PretrainedConfig, refuse_upload, without_options
-from bert.transformers.losses import metrics_by_output
 from bert.transformers.main_layers import MAIN_LAYERS, TFMainLayer
-from bert.transformers.outputs import ModelOutput
+from bert.transformers.outputs import ModelOutput, logits_of, matched
+
+LOGGER = python_logging.getLogger("transformers.modeling_tf_utils")  # so that settings hold
 
 
 class TFPreTrainedModel(PretrainedModel):
@@ -84,11 +86,15 @@ class TFPreTrainedModel(PretrainedModel):
     pooled = kwargs.pop("add_pooling_layer", self.reads_pooler())
     encoder = self.create_encoder(config, pooled)
     super().__init__(encoder, num_labels=config.num_labels, name=kwargs.pop("name", None))
-    self._own_config = config
-    for head in self._heads():
-      dropout = getattr(config, "classifier_dropout", None)
-      if dropout is not None and hasattr(head, "dropout"):
-        head.dropout.rate = dropout
+
+  def build(self, input_shape=None):
+    """Creates the heads' variables, as the configuration says."""
+    for head in () if self.built else self._heads():
+      head_settings.prepare(head, self.head, self.config)
+    super().build(input_shape)
+
+  def build_in_name_scope(self) -> None:
+    """Does nothing: all variables exist from the start."""
 
   @classmethod
   def create_encoder(cls, config: PretrainedConfig, add_pooling_layer: bool) -> TFMainLayer:
@@ -106,7 +112,7 @@ class TFPreTrainedModel(PretrainedModel):
   @property
   def config(self) -> Any:
     """Its `PretrainedConfig`; changes of sizes have no effect on a model that exists."""
-    return self._own_config
+    return self.bert.own_config
 
   def get_config(self) -> dict[str, Any]:
     """Returns the content of the configuration, for Keras."""
@@ -207,11 +213,11 @@ class TFPreTrainedModel(PretrainedModel):
 
   def _encode(self, inputs, **arguments):
     """Calls the encoder."""
-    return self.bert.encode(inputs, **arguments)
+    return self.bert.encode(inputs, **self._padding_arguments(), **arguments)
 
   def _values(self, encoded) -> dict[str, Any]:
     """Computes the outputs of the heads by name, of the encoder's outputs."""
-    return dict(zip(_logits_of(self.output_type), self._outputs(encoded), strict=True))
+    return dict(zip(logits_of(self.output_type), self._outputs(encoded), strict=True))
 
   def _pop_labels(self, inputs: dict):
     """Takes labels out of the inputs: one, or all of several where all are there."""
@@ -272,12 +278,8 @@ class TFPreTrainedModel(PretrainedModel):
     _refuse_keras_2(optimizer, loss, metrics)
     self._has_own_loss = loss is None
     self.bert.embeddings.gives_slices = isinstance(optimizer, AdamWeightDecay)
-    names = _logits_of(self.output_type)
-    if loss is not None and len(names) > 1 and not isinstance(loss, Mapping):
-      losses = loss if isinstance(loss, (list, tuple)) else [loss] * len(names)
-      loss = dict(zip(names, losses, strict=True))
-    if metrics and len(names) > 1 and not isinstance(metrics, Mapping):
-      metrics = metrics_by_output(metrics, names)
+    names = logits_of(self.output_type)
+    loss, metrics = losses.for_outputs(loss, names), losses.metrics_for_outputs(metrics, names)
     super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
 
   def compile_from_config(self, config):
@@ -335,14 +337,17 @@ class TFPreTrainedModel(PretrainedModel):
   def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
     """Computes the model's own loss, or the compiled one of its logits."""
     if not getattr(self, "_has_own_loss", False):
-      y, y_pred = _matched(y, y_pred)
+      y, y_pred = matched(y, y_pred)
       return keras.Model.compute_loss(self, x, y, y_pred, sample_weight, training)
     loss = ops.mean(y_pred["loss"])
     return loss + sum(self.losses) if self.losses else loss
 
   def compute_metrics(self, x, y, y_pred, sample_weight=None):
     """Computes the compiled metrics of the logits."""
-    y, y_pred = _matched(y, y_pred)
+    y, y_pred = matched(y, y_pred)
+    if isinstance(y, Mapping) and isinstance(sample_weight, Mapping):  # by label, as y was
+      weights_of = zip(y, self.label_names, strict=True)
+      sample_weight = {name: sample_weight[label] for name, label in weights_of}
     return keras.Model.compute_metrics(self, x, y, y_pred, sample_weight)
 
   # -------------------------------------------------------------------------------------------
@@ -387,9 +392,8 @@ class TFPreTrainedModel(PretrainedModel):
       config = cls.config_class.from_pretrained(config)
     config.name_or_path = os.fspath(pretrained_model_name_or_path)
     model = cls(config, **own)
-    report = weights.load(
-      model.checkpoint_variables(), path, True, model.optional_variables, config.model_type
-    )
+    variables, optional = model.checkpoint_variables(), model.optional_variables
+    report = weights.load(variables, path, True, optional, config.model_type, LOGGER.warning)
     if report.mismatched and not ignore_mismatched_sizes:
       first = report.mismatched[0]
       raise ValueError(
@@ -453,7 +457,7 @@ class TFPreTrainedModel(PretrainedModel):
 
     @tf.function(input_signature=[self.input_signature])
     def serving(inputs):
-      return dict(self(inputs, training=False))
+      return self.serving_output(self(inputs, training=False))
 
     return serving
 
@@ -473,9 +477,9 @@ class TFPreTrainedModel(PretrainedModel):
     shape = (None,) * self.export_rank
     return {name: tf.TensorSpec(shape, tf.int32, name) for name in names}
 
-  def serving_output(self, output: ModelOutput) -> ModelOutput:
-    """Returns what `serving` returns of an output: all of it."""
-    return output
+  def serving_output(self, output: ModelOutput) -> dict[str, tf.Tensor]:
+    """Returns what `serving` returns of an output: those of all layers as one tensor."""
+    return {k: tf.stack(v) if isinstance(v, tuple) else v for k, v in output.items()}
 
   def get_input_embeddings(self):
     """Returns the layer with the word embeddings."""
@@ -581,20 +585,3 @@ def _has_segments(model_class: type[TFPreTrainedModel]) -> bool:
 def _one_or_all(values: Mapping[str, Any]):
   found = tuple(values.values())
   return found[0] if len(found) == 1 else found
-
-
-def _logits_of(output_type: type[ModelOutput]) -> list[str]:
-  """Lists the outputs of the heads."""
-  return [n for n in output_type.fields if n not in ("loss", "hidden_states", "attentions")]
-
-
-def _matched(y, y_pred):
-  """Pairs labels with outputs as Keras's losses want them: logits, or dictionaries of both."""
-  if not isinstance(y_pred, ModelOutput):
-    return y, y_pred
-  names = _logits_of(type(y_pred))
-  outputs = {name: y_pred[name] for name in names if name in y_pred}
-  if len(outputs) == 1:
-    return y, next(iter(outputs.values()))
-  labels = y.values() if isinstance(y, Mapping) else y or ()
-  return dict(zip(outputs, labels, strict=False)), outputs

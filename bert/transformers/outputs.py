@@ -8,6 +8,7 @@ number of heads, V = vocabulary size.
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import optree
@@ -160,3 +161,20 @@ class TFElectraForPreTrainingOutput(ModelOutput):
   """`logits` `[B, S]`, above 0 where a token was replaced."""
 
   fields = ("logits", *_EXTRAS)
+
+
+def logits_of(output_type: type[ModelOutput]) -> list[str]:
+  """Lists the outputs of the heads."""
+  return [n for n in output_type.fields if n not in ("loss", "hidden_states", "attentions")]
+
+
+def matched(y, y_pred):
+  """Pairs labels with outputs as Keras's losses want them: logits, or dictionaries of both."""
+  if not isinstance(y_pred, ModelOutput):
+    return y, y_pred
+  names = logits_of(type(y_pred))
+  outputs = {name: y_pred[name] for name in names if name in y_pred}
+  if len(outputs) == 1:
+    return y, next(iter(outputs.values()))
+  labels = y.values() if isinstance(y, Mapping) else y or ()
+  return dict(zip(outputs, labels, strict=False)), outputs

@@ -9,9 +9,11 @@ from bert.checkpoints.families import FILES, files_of, form
 from bert.keras3 import models as keras_models
 from bert.keras3.heads import QuestionAnsweringHead
 from bert.keras3.outputs import SpanOutput
+from bert.keras3.pretraining_heads import NextSentenceHead
 from bert.model.families import FAMILIES
 from bert.transformers import losses, outputs
 from bert.transformers.configurations import CONFIGS, AutoConfig, PretrainedConfig
+from bert.transformers.head_settings import summarized
 from bert.transformers.main_layers import registered
 from bert.transformers.models import TFPreTrainedModel
 from bert.transformers.own_models import OwnModel
@@ -73,6 +75,12 @@ class TFForMultipleChoice(keras_models.BertForMultipleChoice, TFPreTrainedModel)
   output_type = outputs.TFMultipleChoiceModelOutput
   loss_of = staticmethod(losses.of_texts)
 
+  def _outputs(self, outputs):
+    if self.config.model_type == "electra":
+      vectors = summarized(outputs["last_hidden_state"], self.config)
+      outputs = {**outputs, "pooler_output": vectors}
+    return super()._outputs(outputs)
+
 
 class TFForMaskedLM(TFPreTrainedModel):
   """Scores the vocabulary for each token."""
@@ -102,6 +110,15 @@ class TFForPreTraining(TFPreTrainedModel):
   loss_of = staticmethod(losses.of_words_and_sentences)
 
 
+@registered
+class SentenceOrderHead(NextSentenceHead):
+  """Scores the order of two segments, of ALBERT: as many numbers as there are labels."""
+
+  @classmethod
+  def _arguments_for(cls, bert, num_labels) -> dict:
+    return {**super()._arguments_for(bert, num_labels), "num_outputs": num_labels}
+
+
 _MODELS = {
   form.ENCODER: TFEncoderModel,
   form.PRETRAINING: TFForPreTraining,
@@ -126,6 +143,7 @@ _OBJECTIVES: dict[str, dict[str, Any]] = {
   },
   "mlm_sop": {
     **_OF_TWO_HEADS,
+    "heads": {**keras_models.BertForPreTraining.heads, "seq_relationship": SentenceOrderHead},
     "label_names": ("labels", "sentence_order_label"),
     "output_type": outputs.TFAlbertForPreTrainingOutput,
   },

@@ -68,6 +68,50 @@ def test_a_class_computes_what_transformers_computes(model_class):
     np.testing.assert_allclose(found[name], sums, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
+@pytest.mark.parametrize(
+  ("name", "keys", "rate"),
+  [
+    ("AlbertForSequenceClassification", {}, 0.1),
+    ("AlbertForTokenClassification", {"classifier_dropout_prob": 0.3}, 0.3),
+    ("AlbertForPreTraining", {"classifier_dropout_prob": 0.3}, 0.3),
+    ("AlbertForMultipleChoice", {"classifier_dropout_prob": 0.3, "hidden_dropout_prob": 0.2}, 0.2),
+    ("BertForMultipleChoice", {"classifier_dropout": 0.3, "hidden_dropout_prob": 0.2}, 0.2),
+    ("BertForNextSentencePrediction", {"classifier_dropout": 0.3}, 0.0),
+    ("ElectraForMultipleChoice", {"summary_last_dropout": 0.3}, 0.3),
+    ("RobertaForSequenceClassification", {"classifier_dropout": 0.3}, 0.3),
+  ],
+)
+def test_dropout_of_a_head_is_what_its_key_says(name, keys, rate):
+  config = getattr(room, f"{name.partition('For')[0]}Config")(**SIZES, **keys)
+  head = getattr(room, f"TF{name}")(config)._heads()[-1]
+  assert head.dropout.rate == rate
+  if name.startswith("Roberta"):
+    assert head.input_dropout.rate == rate
+
+
+@pytest.mark.parametrize(
+  ("keys", "summary"),
+  [
+    ({"summary_type": "mean", "summary_activation": "tanh"}, lambda x: np.tanh(x.mean(axis=1))),
+    ({"summary_type": "last", "summary_activation": None}, lambda x: x[:, -1]),
+    ({"summary_use_proj": False, "summary_activation": "relu"}, lambda x: x[:, 0].clip(0)),
+  ],
+)
+def test_electra_chooses_by_the_summary_that_its_keys_say(keys, summary):
+  config = room.ElectraConfig(**SIZES, **keys)
+  model = room.TFElectraForMultipleChoice(config)
+  if model.classifier.hidden_layer.scope:  # one that changes nothing
+    model.classifier.hidden.kernel.assign(np.eye(16))
+  states = model.electra({"input_ids": IDS})["last_hidden_state"].numpy()
+  expected = summary(states) @ model.classifier.output_weights.numpy().reshape(16)
+  np.testing.assert_allclose(model(IDS[None]).logits[0], expected, atol=1e-5)
+
+
+def test_albert_scores_as_many_orders_as_there_are_labels():
+  model = room.TFAlbertForPreTraining(room.AlbertConfig(**SIZES, num_labels=3))
+  assert model(IDS).sop_logits.shape == (8, 3)
+
+
 def test_all_forms_of_inputs_and_outputs(model):
   output = model({"input_ids": IDS, "attention_mask": MASK})
   for same in (
@@ -242,13 +286,38 @@ def test_what_is_saved_loads_in_all_ways(model, tmp_path):
   np.testing.assert_allclose(of_original(IDS).logits, expected, atol=1e-6)
 
 
-def test_another_number_of_labels_is_refused_unless_it_is_meant(model, tmp_path):
+def test_a_saved_model_has_the_vectors_of_all_layers(tmp_path):
+  TFBertModel(BertConfig(**SIZES, output_hidden_states=True)).save_pretrained(
+    tmp_path, saved_model=True
+  )
+  served = tf.saved_model.load(str(tmp_path / "saved_model" / "1")).signatures["serving_default"]
+  inputs = dict.fromkeys(
+    ("input_ids", "attention_mask", "token_type_ids"), tf.ones((2, 7), "int32")
+  )
+  assert served(**inputs)["hidden_states"].shape == (3, 2, 7, 16)
+
+
+def test_a_list_of_metrics_is_for_each_output():
+  model = room.TFBertForPreTraining(BertConfig(**SIZES))
+  model.build_in_name_scope()
+  model.compile(optimizer="sgd", metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")])
+  labels = {"next_sentence_label": LABELS % 2, "labels": IDS}
+  found = model.fit({"input_ids": IDS}, labels, sample_weight=np.ones(8), verbose=0).history
+  for name in ("prediction_logits", "seq_relationship_logits"):
+    assert 0 <= found[f"{name}_accuracy"][0] <= 1
+
+
+def test_another_number_of_labels_is_refused_unless_it_is_meant(model, tmp_path, caplog):
   model.save_pretrained(tmp_path)
   with pytest.raises(ValueError, match="ignore_mismatched_sizes"):
     TFAutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=5)
-  other = TFAutoModelForSequenceClassification.from_pretrained(
-    tmp_path, num_labels=5, ignore_mismatched_sizes=True
-  )
+  caplog.clear()
+  with caplog.at_level("WARNING", "transformers.modeling_tf_utils"):
+    other = TFAutoModelForSequenceClassification.from_pretrained(
+      tmp_path, num_labels=5, ignore_mismatched_sizes=True
+    )
+  [message] = [each.message for each in caplog.records if each.name.startswith("transformers.")]
+  assert "the shapes did not match" in message
   assert other(IDS).logits.shape == (8, 5)
 
 
