@@ -305,8 +305,8 @@ class TFPreTrainedModel(PretrainedModel):
       y = found if len(found) > 1 else next(iter(found.values()))
     elif isinstance(y, Mapping) and set(y) <= set(self.label_names):
       found |= y
-      ordered = {name: y[name] for name in self.label_names if name in y}
-      y = ordered if len(y) > 1 else next(iter(y.values()))
+      ordered = {name: found[name] for name in self.label_names if name in found}
+      y = ordered if len(ordered) > 1 else next(iter(ordered.values()))
     elif y is not None and len(self.label_names) == 1:
       found[self.label_names[0]] = y
     elif y is not None and self.label_names:
@@ -347,7 +347,7 @@ class TFPreTrainedModel(PretrainedModel):
     y, y_pred = matched(y, y_pred)
     if isinstance(y, Mapping) and isinstance(sample_weight, Mapping):  # by label, as y was
       weights_of = zip(y, self.label_names, strict=True)
-      sample_weight = {name: sample_weight[label] for name, label in weights_of}
+      sample_weight = {name: sample_weight.get(label) for name, label in weights_of}
     return keras.Model.compute_metrics(self, x, y, y_pred, sample_weight)
 
   # -------------------------------------------------------------------------------------------

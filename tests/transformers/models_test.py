@@ -303,6 +303,8 @@ def test_a_list_of_metrics_is_for_each_output():
   model.compile(optimizer="sgd", metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")])
   labels = {"next_sentence_label": LABELS % 2, "labels": IDS}
   found = model.fit({"input_ids": IDS}, labels, sample_weight=np.ones(8), verbose=0).history
+  inputs = {"input_ids": IDS, "next_sentence_label": labels.pop("next_sentence_label")}
+  model.fit(inputs, labels, sample_weight=np.ones(8), verbose=0)  # one of them among the inputs
   for name in ("prediction_logits", "seq_relationship_logits"):
     assert 0 <= found[f"{name}_accuracy"][0] <= 1
 
