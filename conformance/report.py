@@ -86,16 +86,50 @@ def _by_reason(result: Result, outcome: str) -> dict[str, list[str]]:
 
 
 def document(text: str, results: Sequence[Result], clones: Sequence[Clone]) -> str:
-  """A document with the results between its two marks.
+  """A document with the results between its marks.
+
+  A suite that has marks of its own, `<!-- Results of NAME: ... -->`, is shown there by file; the
+  part of all others stays as it is if none of them ran.
 
   Raises:
     ValueError: it has no such marks.
   """
-  before, begin, rest = text.partition(BEGIN)
+  others = []
+  for result in results:
+    begin = f"<!-- Results of {result.name}: written by make conformance -->"
+    if begin in text:
+      text = _between(text, begin, _of_one_suite(result, clones))
+    else:
+      others.append(result)
+  if results and not others:
+    return text
+  return _between(text, BEGIN, _markdown(others, clones))
+
+
+def _between(text: str, begin: str, lines: Iterator[str]) -> str:
+  before, found, rest = text.partition(begin)
   _, end, after = rest.partition(END)
-  if not begin or not end:
-    raise ValueError(f"The document lacks the line {BEGIN if not begin else END!r}.")
-  return f"{before}{BEGIN}\n" + "\n".join(_markdown(results, clones)) + f"\n{END}{after}"
+  if not found or not end:
+    raise ValueError(f"The document lacks the line {END if found else begin!r}.")
+  return f"{before}{begin}\n" + "\n".join(lines) + f"\n{END}{after}"
+
+
+def _of_one_suite(result: Result, clones: Sequence[Clone]) -> Iterator[str]:
+  """The counts of each file, and why tests failed or were skipped."""
+  files: dict[str, list[Case]] = {}
+  for case in result.cases:
+    files.setdefault(case.name.partition(": ")[0], []).append(case)
+  commits = ", ".join(f"{each.repository} at `{each.commit[:12]}`" for each in clones)
+  yield f"Run of {datetime.date.today().isoformat()}, {result.seconds / 60:.0f} minutes; {commits}."
+  yield from ("", "| file | passed | failed | skipped |", "|---|---|---|---|")
+  for name, cases in {**files, "all": result.cases}.items():
+    found = collections.Counter(case.outcome for case in cases)
+    yield f"| {name} | {found[PASSED]} | {found[FAILED]} | {found[SKIPPED]} |"
+  found = collections.Counter(case.outcome for case in result.cases)
+  share = found[PASSED] / max(1, found[PASSED] + found[FAILED])
+  yield from ("", f"{share:.1%} of what was not skipped passed.")
+  for outcome, heading in ((FAILED, "Failed"), (SKIPPED, "Skipped")):
+    yield from _reasons([result], outcome, heading)
 
 
 def _markdown(results: Sequence[Result], clones: Sequence[Clone]) -> Iterator[str]:

@@ -42,6 +42,11 @@ def _found(name: str, module: str):
     return keras
   if name == "get_values":
     return lambda table: list(table.values())
+  if name == "TOKENIZER_MAPPING":
+    from bert.transformers import configurations, tokenization_auto
+
+    known = tokenization_auto.TOKENIZER_MAPPING_NAMES.items()
+    return {configurations.CONFIGS[family]: classes for family, classes in known}
   if name.startswith("TF_"):
     head = _TABLES.get(name)
     made = [classes[head] for classes in task_models.CLASSES.values() if head in classes]

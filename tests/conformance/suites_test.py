@@ -19,6 +19,7 @@ from conformance import (
   seqeval_cases,
   transformers_examples,
   transformers_js,
+  transformers_tests,
 )
 from conformance import text_embeddings_inference as vectors
 from conformance.cases import (
@@ -169,6 +170,24 @@ def test_lines_of_absltest_become_cases():
 # The runner.
 
 
+def test_parts_of_a_test_of_transformers_are_one_case():
+  lines = [
+    ["tests/a.py::A::test_two", "failed", "AssertionError: 1 != 2\nlong"],
+    ["tests/a.py::A::test_two", "passed", ""],
+    ["tests/a.py::A::test_network", "failed", "OSError: no connection; check the network."],
+    ["tests/a.py::A::test_network", "passed", ""],
+    ["tests/a.py::A::test_tokenizer_mismatch_warning", "failed", "AssertionError"],
+    ["tests/a.py::A::test_chat_template", "passed", ""],
+  ]
+  cases = list(transformers_tests.results("a.py", "\n".join(map(json.dumps, lines))))
+  assert [(case.name, case.outcome, case.reason) for case in cases] == [
+    ("a.py: A.test_two", FAILED, "AssertionError: 1 != 2"),
+    ("a.py: A.test_network", SKIPPED, "needs a network"),
+    ("a.py: A.test_tokenizer_mismatch_warning", FAILED, "the words of a warning"),
+    ("a.py: A.test_chat_template", PASSED, ""),
+  ]
+
+
 def test_without_a_folder_it_says_what_to_clone(capsys):
   assert runner.main([]) == 0
   printed = capsys.readouterr().out
@@ -242,6 +261,17 @@ def test_every_suite_names_clones_that_are_listed():
   for name in runner.SUITES:
     folders = runner.importlib.import_module(f"conformance.{name}").FOLDERS
     assert set(folders) <= set(runner.CLONES)
+
+
+def test_a_suite_with_marks_of_its_own_is_shown_by_file():
+  begin = "<!-- Results of s: written by make conformance -->"
+  page = f"{report.BEGIN}\nold\n{report.END}\n{begin}\nold\n{report.END}\n"
+  cases = [Case("a.py: b", PASSED), Case("c.py: d", FAILED, "why"), Case("c.py: e", SKIPPED, "no")]
+  text = report.document(page, [report.Result("s", "suite", cases, 60.0)], [])
+  assert text.startswith(f"{report.BEGIN}\nold\n{report.END}\n{begin}\nRun of ")
+  assert "| a.py | 1 | 0 | 0 |\n| c.py | 0 | 1 | 1 |\n| all | 1 | 1 | 1 |" in text
+  assert "50.0% of what was not skipped passed." in text
+  assert "| suite | 1 | why: `c.py: d` |" in text
 
 
 def test_a_document_without_the_marks_is_not_touched():
