@@ -158,14 +158,17 @@ def _run(folder: pathlib.Path, path: pathlib.Path, paths: str) -> Iterator[Case]
   environment["RUN_SLOW"] = "1"
   environment["CONFORMANCE_REPORTS"] = str(reports)
   options = ("-q", "-p", "no:cacheprovider", "--tb=line", "--color=no")
-  done = subprocess.run(
-    [sys.executable, "-m", "pytest", *options, str(path.relative_to(folder))],
-    cwd=folder,
-    env=environment,
-    capture_output=True,
-    text=True,
-    timeout=SECONDS,
-  )
+  try:
+    done = subprocess.run(
+      [sys.executable, "-m", "pytest", *options, str(path.relative_to(folder))],
+      cwd=folder,
+      env=environment,
+      capture_output=True,
+      text=True,
+      timeout=SECONDS,
+    )
+  except subprocess.TimeoutExpired:
+    raise SuiteError(f"{path.name}: not done after {SECONDS} seconds.") from None
   if not reports.exists():
     raise SuiteError(f"{path.name}: no test ran: {done.stdout[-800:]}")
   yield from results(path.name, reports.read_text("utf-8"))
