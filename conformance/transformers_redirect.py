@@ -14,21 +14,10 @@ import types
 import unittest
 
 import bert.transformers
-from bert.transformers import task_models
+from bert.transformers import mappings
 
 __path__: list[str] = []
 
-# Tables of v4: end of the name -> head.
-_TABLES = {
-  "TF_MODEL_MAPPING": "Model",
-  "TF_MODEL_FOR_PRETRAINING_MAPPING": "ForPreTraining",
-  "TF_MODEL_FOR_MASKED_LM_MAPPING": "ForMaskedLM",
-  "TF_MODEL_FOR_NEXT_SENTENCE_PREDICTION_MAPPING": "ForNextSentencePrediction",
-  "TF_MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING": "ForSequenceClassification",
-  "TF_MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING": "ForTokenClassification",
-  "TF_MODEL_FOR_QUESTION_ANSWERING_MAPPING": "ForQuestionAnswering",
-  "TF_MODEL_FOR_MULTIPLE_CHOICE_MAPPING": "ForMultipleChoice",
-}
 _NOT_HERE = "a class that is not here"
 
 
@@ -48,9 +37,7 @@ def _found(name: str, module: str):
     known = tokenization_auto.TOKENIZER_MAPPING_NAMES.items()
     return {configurations.CONFIGS[family]: classes for family, classes in known}
   if name.startswith("TF_"):
-    head = _TABLES.get(name)
-    made = [classes[head] for classes in task_models.CLASSES.values() if head in classes]
-    return {each.config_class: each for each in made}
+    return getattr(mappings, name, {})
   try:
     return getattr(bert.transformers, name)
   except (ImportError, AttributeError):

@@ -8,13 +8,14 @@ These are the tables of `configurations.py` and `task_models.py` by the class of
 from bert.checkpoints.families import form
 from bert.transformers.configurations import CONFIGS, PretrainedConfig
 from bert.transformers.models import TFPreTrainedModel
-from bert.transformers.task_models import CLASSES
+from bert.transformers.task_models import CLASSES, class_with
 
 _Mapping = dict[type[PretrainedConfig], type[TFPreTrainedModel]]
 
 
 def _models_with(head: str) -> _Mapping:
-  return {CONFIGS[name]: made[head] for name, made in CLASSES.items() if head in made}
+  found = {CONFIGS[name]: class_with(head, name) for name in CLASSES}
+  return {config: made for config, made in found.items() if made is not None}
 
 
 CONFIG_MAPPING = CONFIGS

@@ -184,6 +184,15 @@ CLASSES = {name: _classes_of(files) for name, files in FILES.items()}
 globals().update({each.__name__: each for made in CLASSES.values() for each in made.values()})
 
 
+def class_with(head: str, family: str) -> type[TFPreTrainedModel] | None:
+  """Finds the class of a family with a head; None if there is none.
+
+  A family whose pre-training has nothing but masked words is pre-trained by the class for these.
+  """
+  made = CLASSES[family]
+  return made.get(head) or (made[form.MASKED_TOKENS] if head == form.PRETRAINING else None)
+
+
 class AutoModelClass:
   """The base of `TFAutoModel...`: finds the class of a model's family."""
 
@@ -202,11 +211,11 @@ class AutoModelClass:
     Raises:
       ValueError: the family has no such head.
     """
-    made = CLASSES[files_of(config.model_type).name]
-    if cls.head not in made:
+    found = class_with(cls.head, files_of(config.model_type).name)
+    if found is None:
       reason = files_of(config.model_type).transformers.missing_heads[cls.head]
       raise ValueError(f"{type(config).__name__} is of a model without {cls.__name__}: {reason}.")
-    return made[cls.head]
+    return found
 
   @classmethod
   def from_config(cls, config: PretrainedConfig, **kwargs) -> TFPreTrainedModel:

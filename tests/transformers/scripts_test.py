@@ -199,3 +199,12 @@ def test_the_log_by_the_names_of_transformers(monkeypatch):
     for logger, (level, propagate, handlers) in zip(loggers, before, strict=True):
       logger.setLevel(level)
       logger.propagate, logger.handlers[:] = propagate, handlers
+
+
+def test_where_masked_words_are_all_of_pre_training():
+  made = room.TF_MODEL_FOR_PRETRAINING_MAPPING
+  for family in ("Roberta", "DistilBert"):
+    config = getattr(room, f"{family}Config")
+    expected = getattr(room, f"TF{family}ForMaskedLM")
+    assert made[config] is expected
+    assert room.TFAutoModelForPreTraining.class_of(config()) is expected
