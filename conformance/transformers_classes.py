@@ -3,6 +3,13 @@
   python conformance/transformers_classes.py write FOLDER      # here
   python conformance/transformers_classes.py compare FOLDER    # where transformers 4.57 is
 
+  python conformance/transformers_classes.py compare_torch FOLDER  # where transformers 5 is
+
+The third reads the folders with PyTorch's classes and compares their outputs alone.
+
+With `--weights MODEL`, a folder of transformers, the first takes the classes of that model's family
+and its weights, with random ones for the heads that it lacks.
+
 The first makes a tiny model of each class, with random weights, saves it, and computes outputs, the
 loss, and the gradient of the word embeddings. The second reads the folders with transformers and
 TensorFlow (TF_USE_LEGACY_KERAS=1, tf-keras), computes the same, and prints a table of the largest
@@ -28,6 +35,15 @@ NOT_THERE = {"TFRobertaForMultipleChoice": ("hidden_states", "attentions")}
 
 # ---------------------------------------------------------------------------------------------
 # Here.
+
+
+def model_with(weights: str, model_class):
+  """Makes a model with the weights of a folder; those of other heads are random."""
+  from bert.transformers import set_seed
+
+  set_seed(1)
+  labels = CLASSES if model_class.head in _LABELLED else 2
+  return model_class.from_pretrained(weights, num_labels=labels)
 
 
 def model_of(model_class):
@@ -59,7 +75,7 @@ def inputs_of(model) -> dict[str, np.ndarray]:
   random = np.random.default_rng(1)
   mask = np.ones(shape, np.int32)
   mask[1:, ..., 5:] = 0
-  ids = np.where(mask == 1, random.integers(4, VOCABULARY, shape), 1).astype(np.int32)
+  ids = np.where(mask == 1, random.integers(4, model.config.vocab_size, shape), 1).astype(np.int32)
   found = {"input_ids": ids, "attention_mask": mask}
   if "token_type_ids" in model._parameters():
     second = np.arange(LENGTH) > 3
@@ -124,10 +140,15 @@ def all_classes() -> list[type]:
   return [model_class for head, model_class in made if head != "PreTrainedModel"]
 
 
-def write(folder: pathlib.Path) -> None:
+def write(folder: pathlib.Path, weights: str | None) -> None:
   """Saves a model of each class, its inputs and its outputs."""
+  from bert.transformers import AutoConfig
+
+  family = AutoConfig.from_pretrained(weights).model_type if weights else None
   for model_class in all_classes():
-    model = model_of(model_class)
+    if family not in (None, model_class.config_class.model_type):
+      continue
+    model = model_with(weights, model_class) if weights else model_of(model_class)
     inputs, labels = inputs_of(model), labels_of(model)
     name = folder / model_class.__name__
     model.save_pretrained(name)
@@ -176,6 +197,30 @@ def compare(folder: pathlib.Path, record: pathlib.Path | None) -> int:
   return int(worst > TOLERANCE)
 
 
+def compare_torch(folder: pathlib.Path) -> int:
+  """Prints the largest difference of each class from PyTorch's; the exit status."""
+  import torch
+  import transformers
+
+  worst = 0.0
+  for name in sorted(path.name for path in folder.iterdir()):
+    inputs, ours = (dict(np.load(folder / name / f"{each}.npz")) for each in ("inputs", "outputs"))
+    model_class = getattr(transformers, name.removeprefix("TF"))
+    model, report = model_class.from_pretrained(folder / name, output_loading_info=True)
+    if report["missing_keys"] or report["unexpected_keys"] or report["mismatched_keys"]:
+      raise SystemExit(f"{name}: {report}")
+    with torch.no_grad():
+      theirs = model.eval()(**{each: torch.tensor(ids).long() for each, ids in inputs.items()})
+    compared = {key: each.numpy() for key, each in theirs.items() if f"{key}.0" in ours}
+    if not compared:
+      raise SystemExit(f"{name}: outputs {sorted(ours)} and {sorted(theirs)}")
+    difference = max(np.abs(each - ours[f"{key}.0"]).max() for key, each in compared.items())
+    print(f"| `{name}` | {', '.join(compared)} | {difference:.1e} |")
+    worst = max(worst, float(difference))
+  print(f"\nThe largest difference is {worst:.1e}.")
+  return int(worst > TOLERANCE)
+
+
 def mend_reading() -> None:
   """4.57 iterates over the reader of a safetensors file, which cannot be iterated over."""
   from transformers import modeling_tf_pytorch_utils as reading
@@ -191,14 +236,17 @@ def mend_reading() -> None:
 def main() -> int:
   """Runs one half; the exit status."""
   parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-  parser.add_argument("half", choices=("write", "compare"))
+  parser.add_argument("half", choices=("write", "compare", "compare_torch"))
   parser.add_argument("folder", type=pathlib.Path)
+  parser.add_argument("--weights", help="a model's folder, in the place of tiny random models")
   parser.add_argument("--record", type=pathlib.Path, help="write what transformers computed")
   args = parser.parse_args()
   if args.half == "compare":
     return compare(args.folder, args.record)
+  if args.half == "compare_torch":
+    return compare_torch(args.folder)
   sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-  write(args.folder)
+  write(args.folder, args.weights)
   return 0
 
 
