@@ -9,19 +9,10 @@ from typing import Any
 
 from keras import ops
 
-from bert.checkpoints.families import form
+from bert.checkpoints.families import files_of
 from bert.keras3.building_blocks import get_activation
 from bert.model.families import FAMILIES
 from bert.transformers.configurations import PretrainedConfig
-
-# Family -> the key of the dropout before the scores, and the heads that read it.
-_OF_CLASSIFIERS = ("classifier_dropout", (form.TEXTS, form.TOKENS))
-_DROPOUT = {
-  "bert": _OF_CLASSIFIERS,
-  "roberta": _OF_CLASSIFIERS,
-  "electra": _OF_CLASSIFIERS,
-  "albert": ("classifier_dropout_prob", (form.TEXTS, form.TOKENS, form.PRETRAINING)),
-}
 
 
 def prepare(head: Any, kind: str, config: PretrainedConfig) -> None:
@@ -32,11 +23,11 @@ def prepare(head: Any, kind: str, config: PretrainedConfig) -> None:
     kind: end of the name of its class in transformers, see `families/form.py`.
     config: of the model.
   """
-  if config.model_type == "electra" and kind == form.CHOICES:
+  if is_summarized(kind, config):
     _prepare_summary(head, config)
     return
-  key, kinds = _DROPOUT.get(config.model_type, ("", ()))
-  rate = getattr(config, key, None) if kind in kinds else None
+  key = files_of(config.model_type).transformers.dropout_keys.get(kind, "")
+  rate = getattr(config, key, None)
   if rate is None or not hasattr(head, "dropout"):
     return
   head.dropout.rate = rate
@@ -44,19 +35,25 @@ def prepare(head: Any, kind: str, config: PretrainedConfig) -> None:
     head.input_dropout.rate = rate
 
 
+def is_summarized(kind: str, config: PretrainedConfig) -> bool:
+  """Tells whether a head, named as in `prepare`, reads what `summarized` computes."""
+  return kind in files_of(config.model_type).transformers.summarized_heads
+
+
 def _prepare_summary(head: Any, config: PretrainedConfig) -> None:
   name = getattr(config, "summary_activation", None)
-  activation: Any = FAMILIES["electra"].activations.get(name or "", name or "linear")
+  activation: Any = FAMILIES[config.model_type].activations.get(name or "", name or "linear")
   scope = head.hidden_layer.scope
   if not getattr(config, "summary_use_proj", False):
     activation, scope = get_activation(activation), ""
   head.hidden_layer = dataclasses.replace(head.hidden_layer, scope=scope, activation=activation)
   head.input_dropout.rate = getattr(config, "summary_first_dropout", 0.0)
   head.dropout.rate = getattr(config, "summary_last_dropout", 0.0)
+  head.reads_padding = getattr(config, "summary_type", "first") != "first"
 
 
 def summarized(states, config: PretrainedConfig):
-  """Computes the vector of each text by which ELECTRA chooses: `[B, S, W]` to `[B, W]`.
+  """Computes the vector of each text by which such a head chooses: `[B, S, W]` to `[B, W]`.
 
   Raises:
     ValueError: `summary_type` is not known.

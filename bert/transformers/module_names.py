@@ -11,7 +11,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-_FAMILIES = ("albert", "auto", "bert", "distilbert", "electra", "roberta")
+from bert.checkpoints.families import FILES
+
+_FAMILIES = ("auto", *FILES)
 _KINDS = ("configuration", "modeling_tf", "tokenization")
 _NAMES = (
   *("configuration_utils", "data", "data.data_collator", "data.processors", "data.processors.glue"),

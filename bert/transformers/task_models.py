@@ -13,7 +13,7 @@ from bert.keras3.pretraining_heads import NextSentenceHead
 from bert.model.families import FAMILIES
 from bert.transformers import losses, outputs
 from bert.transformers.configurations import CONFIGS, AutoConfig, PretrainedConfig
-from bert.transformers.head_settings import summarized
+from bert.transformers.head_settings import is_summarized, summarized
 from bert.transformers.main_layers import registered
 from bert.transformers.models import TFPreTrainedModel
 from bert.transformers.own_models import OwnModel
@@ -76,7 +76,7 @@ class TFForMultipleChoice(keras_models.BertForMultipleChoice, TFPreTrainedModel)
   loss_of = staticmethod(losses.of_texts)
 
   def _outputs(self, outputs):
-    if self.config.model_type == "electra":
+    if is_summarized(self.head, self.config):
       vectors = summarized(outputs["last_hidden_state"], self.config)
       outputs = {**outputs, "pooler_output": vectors}
     return super()._outputs(outputs)

@@ -107,6 +107,16 @@ def test_electra_chooses_by_the_summary_that_its_keys_say(keys, summary):
   np.testing.assert_allclose(model(IDS[None]).logits[0], expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("summary_type", ["first", "last", "mean"])
+def test_a_summary_of_padding_is_the_same_in_predict(summary_type):
+  model = room.TFElectraForMultipleChoice(room.ElectraConfig(**SIZES, summary_type=summary_type))
+  model.compile(run_eagerly=True)
+  mask = np.arange(IDS.shape[1]) < 4
+  inputs = {"input_ids": IDS[None], "attention_mask": (MASK * mask)[None]}
+  answers = model.predict(inputs, verbose=0).logits
+  np.testing.assert_allclose(answers, model(inputs).logits, atol=1e-6)
+
+
 def test_albert_scores_as_many_orders_as_there_are_labels():
   model = room.TFAlbertForPreTraining(room.AlbertConfig(**SIZES, num_labels=3))
   assert model(IDS).sop_logits.shape == (8, 3)

@@ -77,6 +77,9 @@ FILES = form.FamilyFiles(
     },
     default_activation="gelu_new",
     has_model_type=False,
+    dropout_keys=dict.fromkeys(
+      (form.TEXTS, form.TOKENS, form.PRETRAINING), "classifier_dropout_prob"
+    ),
     missing_heads={form.NEXT_SENTENCE: "transformers has no class of that kind for ALBERT"},
   ),
   released={

@@ -90,6 +90,7 @@ FILES = form.FamilyFiles(
     ),
     defaults=form.BERT_DEFAULTS,
     has_model_type=False,
+    dropout_keys=form.DROPOUT_OF_CLASSIFIERS,
   ),
   released=_released(),
   aliases=_ALIASES,

@@ -100,6 +100,8 @@ FILES = form.FamilyFiles(
     },
     # See `bert/model/families.py`.
     classes_with_hidden_layers=("ElectraForSequenceClassification", "ElectraForMultipleChoice"),
+    dropout_keys=form.DROPOUT_OF_CLASSIFIERS,
+    summarized_heads=(form.CHOICES,),
     missing_heads={form.NEXT_SENTENCE: "ELECTRA has no pairs of sentences in pre-training"},
     # The original's own heads compute something else.
     marked_heads={

@@ -59,6 +59,10 @@ class Transformers:
   classes_with_hidden_layers: tuple[str, ...] = ()
   # Head -> why there is no class that computes the same.
   missing_heads: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  # Head -> the key of the dropout before its scores, where a `config.json` may have one.
+  dropout_keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  # Heads that read the one vector of a text that the keys `summary_...` describe.
+  summarized_heads: tuple[str, ...] = ()
   # Head -> (a variable of the model without which no class computes the same, why).
   marked_heads: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
 
@@ -104,6 +108,7 @@ SPAN_HEAD = {
   "cls/squad/output_weights": "qa_outputs.weight",
   "cls/squad/output_bias": "qa_outputs.bias",
 }
+DROPOUT_OF_CLASSIFIERS = dict.fromkeys((TEXTS, TOKENS), "classifier_dropout")
 CLASSIFIER = {"output_weights": "classifier.weight", "output_bias": "classifier.bias"}
 # Of a classifier with a layer before its outputs.
 OUT_PROJECTION = {

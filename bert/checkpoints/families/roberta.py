@@ -46,6 +46,7 @@ FILES = form.FamilyFiles(
     original_defaults={"type_vocab_size": 1, "layer_norm_eps": 1e-5},
     encoder_has_pooler=True,
     fixed={"bos_token_id": 0, "eos_token_id": 2},
+    dropout_keys=form.DROPOUT_OF_CLASSIFIERS,
     missing_heads=dict.fromkeys((form.PRETRAINING, form.NEXT_SENTENCE), form.NO_SENTENCE_PAIRS),
   ),
   released={
