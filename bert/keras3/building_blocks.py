@@ -222,7 +222,8 @@ class Dropout(TorchModule, keras.layers.Layer):
       training = self.training
     if not training or not self.rate:
       return inputs
-    if keras.backend.backend() == "tensorflow" and self.noise_shape is None and self.rate < 1:
+    on_tensorflow = keras.backend.backend() == "tensorflow" and self.seed_generator is not None
+    if on_tensorflow and self.noise_shape is None and self.rate < 1:
       return self._multiplied(inputs)
     return keras.random.dropout(inputs, self.rate, self.noise_shape, self.seed_generator)
 

@@ -273,7 +273,7 @@ class TFPreTrainedModel(PretrainedModel):
       if loss == "auto_with_warning":
         logging.info("compile() without a loss: the model's own loss of its labels is minimized.")
       loss = None
-    elif loss in (self.hf_compute_loss, self.compute_loss):
+    elif loss in (self._own_loss, self.compute_loss):
       loss = None
     _refuse_keras_2(optimizer, loss, metrics)
     self._has_own_loss = loss is None
@@ -322,14 +322,18 @@ class TFPreTrainedModel(PretrainedModel):
       x = {name: value for name, value in x.items() if name not in self.label_names}
     return x, y, sample_weight
 
-  def hf_compute_loss(self, labels, logits):
-    """Computes the model's own loss of labels and logits, or of several of both in dictionaries.
+  @property
+  def hf_compute_loss(self) -> Callable[[Any, Any], Any]:
+    """The model's own loss of labels and logits, or of several of both in dictionaries.
 
     Raises:
-      ValueError: the model has none.
+      AttributeError: the model has none, as an encoder alone.
     """
     if type(self).loss_of is None:
-      raise ValueError(f"{type(self).__name__} has no loss of its own.")
+      raise AttributeError(f"{type(self).__name__} has no loss of its own.")
+    return self._own_loss
+
+  def _own_loss(self, labels, logits):
     if isinstance(labels, Mapping):
       labels = [labels[name] for name in self.label_names]
     return type(self).loss_of(labels, logits)

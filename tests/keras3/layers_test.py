@@ -11,6 +11,7 @@ from bert.keras3.attention import ATTENTION_TYPES, DifferentialAttention, SelfAt
 from bert.keras3.building_blocks import (
   FFN_TYPES,
   NORMALIZATION_TYPES,
+  Dropout,
   FeedForward,
   TruncatedNormal,
   get_activation,
@@ -257,3 +258,11 @@ def test_truncated_normal_never_exceeds_two_deviations():
   assert abs(values).max() <= 0.2
   assert values.std() == pytest.approx(0.0880, abs=0.001)
   np.testing.assert_array_equal(values, numpy_of(TruncatedNormal(stddev=0.1, seed=1)((200, 300))))
+
+
+def test_dropout_whose_rate_is_set_later():
+  dropout = Dropout(0.0)
+  dropout.rate = 0.5
+  values = numpy_of(dropout(np.ones((20, 50), np.float32), training=True))
+  assert set(np.unique(values)) == {0.0, 2.0}
+  assert 0.4 < np.mean(values == 0.0) < 0.6

@@ -164,6 +164,7 @@ def test_the_models_own_loss_as_a_method_and_metrics_of_two_outputs(model):
   for loss in (model.hf_compute_loss, model.compute_loss):
     model.compile(keras.optimizers.SGD(0.0), loss=loss)
     assert model.evaluate(IDS, LABELS, verbose=0) == pytest.approx(expected, rel=1e-5)
+  assert not hasattr(TFBertModel(BertConfig(**SIZES)), "hf_compute_loss")
   questions = TFBertForQuestionAnswering(BertConfig(**SIZES))
   questions.compile(
     keras.optimizers.SGD(0.0), metrics=["accuracy", keras.metrics.SparseCategoricalAccuracy("own")]
