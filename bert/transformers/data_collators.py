@@ -111,8 +111,8 @@ class DefaultDataCollator:
 
 
 @dataclasses.dataclass
-class DataCollatorWithPadding:
-  """Pads rows with `tokenizer.pad`; `label` or `label_ids` becomes `labels`.
+class _PaddingCollator:
+  """The base of collators that pad rows of a tokenizer.
 
   Attributes:
     tokenizer: the tokenizer of the rows.
@@ -127,6 +127,10 @@ class DataCollatorWithPadding:
   max_length: int | None = None
   pad_to_multiple_of: int | None = None
   return_tensors: str = "tf"
+
+
+class DataCollatorWithPadding(_PaddingCollator):
+  """Pads rows with `tokenizer.pad`; `label` or `label_ids` becomes `labels`."""
 
   def __call__(self, features: Sequence[Mapping[str, Any]]) -> Any:
     """Makes a batch, a `BatchEncoding`.
@@ -196,23 +200,8 @@ class DataCollatorForTokenClassification:
     return padding + labels if self.tokenizer.padding_side == "left" else labels + padding
 
 
-@dataclasses.dataclass
-class DataCollatorForMultipleChoice:
-  """Pads the choices of rows, which have a list for each, to one length.
-
-  Attributes:
-    tokenizer: the tokenizer of the rows.
-    padding: True or "longest", "max_length", False.
-    max_length: in tokens, for "max_length".
-    pad_to_multiple_of: pad to a multiple of this.
-    return_tensors: "tf" or "np".
-  """
-
-  tokenizer: PreTrainedTokenizerBase
-  padding: bool | str | PaddingStrategy = True
-  max_length: int | None = None
-  pad_to_multiple_of: int | None = None
-  return_tensors: str = "tf"
+class DataCollatorForMultipleChoice(_PaddingCollator):
+  """Pads the choices of rows, which have a list for each, to one length."""
 
   def __call__(
     self, features: Sequence[Mapping[str, Any]], return_tensors: str | None = None
