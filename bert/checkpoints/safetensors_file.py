@@ -80,15 +80,11 @@ def open_weights(path: str | os.PathLike, family: str = "bert") -> TensorFile:
     SafetensorsError: something is missing or damaged. Values are not read.
   """
   is_sharded = os.fspath(path).endswith(SHARDS_SUFFIX)
-  if is_sharded:
-    names = list(tensor_files.read_index(path, SafetensorsError))
-  else:
-    names = list(SafetensorsFile(path).tensors)
-  if any(keras_weights.is_of_keras(name) for name in names):
+  whole = None if is_sharded else SafetensorsFile(path)
+  names = whole.tensors if whole else tensor_files.read_index(path, SafetensorsError)
+  if any(map(keras_weights.is_of_keras, names)):
     return keras_weights.open_weights(path, SafetensorsFile, SafetensorsError, family)
-  if is_sharded:
-    return ShardedFiles(path, SafetensorsFile, SafetensorsError)
-  return SafetensorsFile(path)
+  return whole or ShardedFiles(path, SafetensorsFile, SafetensorsError)
 
 
 class SafetensorsFile:

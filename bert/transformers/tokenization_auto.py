@@ -4,28 +4,27 @@ import os
 from typing import Any
 
 from bert.checkpoints import model_files
+from bert.checkpoints.families import FILES
 from bert.io import vocabulary_kind
-from bert.transformers import tokenization_files
-from bert.transformers.tokenization_albert import AlbertTokenizer, AlbertTokenizerFast
-from bert.transformers.tokenization_base import PreTrainedTokenizerBase
-from bert.transformers.tokenization_bert import (
-  BertTokenizer,
-  BertTokenizerFast,
-  DistilBertTokenizer,
-  DistilBertTokenizerFast,
-  ElectraTokenizer,
-  ElectraTokenizerFast,
+from bert.transformers import (
+  tokenization_albert,
+  tokenization_bert,
+  tokenization_files,
+  tokenization_roberta,
 )
+from bert.transformers.tokenization_base import PreTrainedTokenizerBase
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
-from bert.transformers.tokenization_roberta import RobertaTokenizer, RobertaTokenizerFast
 
+_FOUND = {
+  name: value
+  for module in (tokenization_albert, tokenization_bert, tokenization_roberta)
+  for name, value in vars(module).items()
+}
+_PREFIXES = {name: FILES[name].transformers.class_prefix for name in sorted(FILES)}
 # `model_type` -> its classes, slow and fast.
 TOKENIZER_MAPPING_NAMES: dict[str, tuple[type[Any], type[Any]]] = {
-  "albert": (AlbertTokenizer, AlbertTokenizerFast),
-  "bert": (BertTokenizer, BertTokenizerFast),
-  "distilbert": (DistilBertTokenizer, DistilBertTokenizerFast),
-  "electra": (ElectraTokenizer, ElectraTokenizerFast),
-  "roberta": (RobertaTokenizer, RobertaTokenizerFast),
+  name: (_FOUND[f"{prefix}Tokenizer"], _FOUND[f"{prefix}TokenizerFast"])
+  for name, prefix in _PREFIXES.items()
 }
 _CLASSES: dict[str, type[Any]] = {
   "PreTrainedTokenizerFast": PreTrainedTokenizerFast,
