@@ -25,6 +25,11 @@ class SpanHead(Head):
 
   token_outputs = ("start_logits", "end_logits")
 
+  @classmethod
+  def of_run(cls, facts, settings):
+    """Makes the head of a run: its kind is a fact, how padding is treated a setting."""
+    return cls(AnswerHead.of_run(facts, settings), settings.get("pad_to_longest", False))
+
   def logits_of(self, batch):
     """Computes `(start_logits, end_logits)`, float32 `[B, S]` each, of BERT's own head."""
     from bert.model import heads
@@ -99,3 +104,11 @@ class SpanHead(Head):
   def eval_tensors(self, batch, outputs, losses):
     """Selects the predictions."""
     return self.predictions(batch, outputs)
+
+  def scores(self, batch):
+    """Computes what `squad_answers.scores_of` takes of a window, but for its id."""
+    outputs = self.outputs(batch)
+    numbered = dataclasses.replace(batch, features={**batch.features, "unique_ids": None})
+    return {
+      n: value for n, value in self.predictions(numbered, outputs).items() if n != "unique_ids"
+    }

@@ -105,6 +105,17 @@ class Head:
   token_outputs: ClassVar[Sequence[str]] = ()
 
   @classmethod
+  def of_run(cls, facts: Mapping[str, Any], settings: Mapping[str, Any]) -> "Head":
+    """Makes the head of a run that has trained, whose values its facts hold.
+
+    Args:
+      facts: the fingerprint of the run.
+      settings: its flags.
+    """
+    del settings
+    return cls(**facts["head"])
+
+  @classmethod
   def is_of_tokens(cls, name: str) -> bool:
     """Returns whether the distilled output of that name has a value for each token."""
     return cls.per_token or name in cls.token_outputs
@@ -148,3 +159,14 @@ class Head:
   def answers(self, batch: Batch, outputs: Tensors) -> Tensors:
     """Computes what an export answers to texts, `[B, ...]` each; by default the predictions."""
     return self.predictions(batch, outputs)
+
+  def scores(self, batch: Batch) -> Tensors:
+    """Computes what an engine gives for rows of one sequence each: name -> `[R, ...]`.
+
+    From these `tasks/answering.py` makes answers in Python. An example may have several rows, such
+    as windows or choices. By default the answers.
+
+    Args:
+      batch: its features are `SEQUENCES`, int32 `[R, S]` each.
+    """
+    return self.answers(batch, self.outputs(batch))

@@ -23,6 +23,17 @@ class SequenceHead(Head):
   # How the logits of windows become one, see `long_documents.pool_logits`.
   window_pooling: str = "mean"
 
+  @classmethod
+  def of_run(cls, facts, settings):
+    """Makes the head of a run: the labels are its facts."""
+    return cls(
+      len(facts["labels"]),
+      facts["problem_type"],
+      facts.get("label_scale", 1.0),
+      facts.get("task_name"),
+      facts.get("window_pooling", "mean"),
+    )
+
   def logits_of(self, batch, vectors):
     """float32 `[B, W]`, the pooled output, to `[B, C]`."""
     from bert.model import heads
@@ -81,6 +92,10 @@ class SequenceHead(Head):
     features = {name: batch.features[name] for name in ("label_ids", "is_real_example")}
     return {"outputs": scores, "losses": losses, **features}
 
+  def scores(self, batch):
+    """Computes `logits`, float32 `[R, C]`, of each window by itself."""
+    return self.outputs(batch)
+
 
 @dataclasses.dataclass(frozen=True)
 class TokenHead(Head):
@@ -89,6 +104,11 @@ class TokenHead(Head):
   num_labels: int  # C
 
   token_outputs = ("logits",)
+
+  @classmethod
+  def of_run(cls, facts, settings):
+    """Makes the head of a run: the labels are its facts."""
+    return cls(len(facts["labels"]))
 
   def outputs(self, batch):
     """Computes `logits`, float32 `[B, S, C]`."""
@@ -117,10 +137,19 @@ class TokenHead(Head):
     features = {name: batch.features[name] for name in ("label_ids", "word_mask")}
     return {"predictions": best, "losses": losses, **features}
 
+  def scores(self, batch):
+    """Computes `logits`, float32 `[R, S, C]`."""
+    return self.outputs(batch)
+
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceHead(Head):
   """A score for each of N choices, of which one is right."""
+
+  @classmethod
+  def of_run(cls, facts, settings):
+    """Makes the head, which is the same in all runs."""
+    return cls()
 
   def outputs(self, batch):
     """Computes `logits`, float32 `[B, N]`; `choice_mask` is 0 for a choice that is padding."""
@@ -144,3 +173,11 @@ class ChoiceHead(Head):
 
     labels = batch.features["label_ids"]
     return heads.get_classifier_loss(outputs["logits"], labels, "classification")[:2]
+
+  def scores(self, batch):
+    """Computes `logits`, float32 `[R, 1]`: a row is one choice with its context."""
+    import tensorflow as tf
+
+    alone = {name: tf.expand_dims(batch.features[name], 1) for name in SEQUENCES}  # [R, 1, S]
+    mask = tf.ones_like(alone["input_ids"][:, :, 0])
+    return self.outputs(dataclasses.replace(batch, features={**alone, "choice_mask": mask}))

@@ -19,6 +19,11 @@ class VectorHead(Head):
   ranks_in_training: bool = False
   ranks_in_evaluation: bool = False  # likewise for evaluation
 
+  @classmethod
+  def of_run(cls, facts, settings):
+    """Makes the head of a run; ranking matters in training alone."""
+    return cls(facts["pooling"])
+
   def _ranks(self, batch):
     return self.ranks_in_training if batch.is_training else self.ranks_in_evaluation
 
@@ -73,3 +78,10 @@ class VectorHead(Head):
       is_text = tf.reduce_max(batch.features["input_mask"], axis=-1)
       return {**tensors, "vectors": vectors, "is_text": is_text}
     return {**tensors, "cosines": self.cosines(vectors), "scores": batch.features["score"]}
+
+  def scores(self, batch):
+    """Computes `vectors`, float32 `[R, W]`: a row is one text."""
+    import tensorflow as tf
+
+    alone = {name: tf.expand_dims(tensor, 1) for name, tensor in batch.features.items()}
+    return {"vectors": self.outputs(dataclasses.replace(batch, features=alone))["vectors"][:, 0]}

@@ -1,0 +1,109 @@
+"""What a model computes of tokens, as one traced function: the encoder, or a task with its head.
+
+  graph = of_task(config, kind.head_class().of_run(facts, settings))
+  graph.load("out/model.ckpt-343")
+  graph({"input_ids": ids, "input_mask": mask, "segment_ids": segments})["logits"]
+
+Exports in other formats than TensorFlow's convert this function, and the engine of TensorFlow calls
+it; what lies between texts and tokens is Python (`tasks/answering.py`).
+
+Letters in shapes: R = rows, each one sequence, S = sequence length, W = hidden size.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from bert.exporting import saved_models
+from bert.model import kernels, variables
+from bert.model.task_head import SEQUENCES, Batch, Head, Tensors
+from bert.modeling import BertConfig
+
+ENCODER_OUTPUTS = ("last_hidden_state", "pooler_output")
+"""What `of_encoder` gives, by the names that transformers' exports have: `[R, S, W]`, `[R, W]`."""
+
+
+class TokenGraph:
+  """A traced function of int32 `[R, S]`, both sizes unknown.
+
+  Attributes:
+    inputs: names of those of `SEQUENCES` that the model reads; families without segments do not
+      read `segment_ids`.
+    outputs: names of what it gives.
+    function: the traced function, of all of `SEQUENCES`.
+    variables: by the checkpoint's names, with random values until `load`.
+  """
+
+  def __init__(self, build: Callable[[Tensors], Tensors], optional: tuple[str, ...] = ()):
+    """Traces `build`: from the features of `SEQUENCES` to tensors `[R, ...]`.
+
+    Checkpoints may lack the variables whose names begin with one of `optional`.
+    """
+    self._optional = optional
+    self._store = variables.VariableStore()
+
+    def build_in_store(**features):
+      with variables.use_store(self._store), kernels.portable_blocks():
+        return build(features)
+
+    specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in SEQUENCES}
+    # `tf.function` traces a call twice if it lifts the variables that the call creates.
+    with variables.traced_once():
+      self.function = tf.function(build_in_store, autograph=False).get_concrete_function(**specs)
+    self.outputs = tuple(self.function.structured_outputs)
+    self.variables = list(self._store.variables.values())
+    read = _ops_behind(self.function.outputs)
+    self.inputs = tuple(name for name in SEQUENCES if name in read)
+
+  def load(self, checkpoint: str) -> None:
+    """Assigns to the variables their values in a checkpoint.
+
+    Raises:
+      CheckpointError: the checkpoint lacks a variable, or has it in another shape.
+    """
+    saved_models.load_all(checkpoint, self.variables, self._optional)
+
+  def __call__(self, features: Mapping[str, Any]) -> Tensors:
+    """Computes name -> tensor `[R, ...]` of arrays; those that are not in `inputs` may miss."""
+    ids = tf.constant(features["input_ids"], tf.int32)
+    given = {name: features[name] if name in self.inputs else ids for name in SEQUENCES}
+    return self.function(**{name: tf.constant(each, tf.int32) for name, each in given.items()})
+
+
+def of_task(
+  config: BertConfig, head: Head, dtype: str = "float32", skip_padding: bool = False
+) -> TokenGraph:
+  """Traces a task's model.
+
+  Args:
+    config: of the model.
+    head: what is computed of the encoder's outputs, see `Head.scores`.
+    dtype: of matrix products.
+    skip_padding: whether to compute tokens alone: faster in TensorFlow.
+  """
+  options = {"dtype": tf.as_dtype(dtype), "skip_padding": skip_padding}
+  return TokenGraph(lambda features: head.scores(Batch(config, features, options=options)))
+
+
+def of_encoder(config: BertConfig) -> TokenGraph:
+  """Traces the encoder: `ENCODER_OUTPUTS`, the first alone in a family without a pooler."""
+
+  def build(features):
+    model = Batch(config, features).bert()
+    outputs = model.get_sequence_output(), model.get_pooled_output()
+    count = 2 if config.family.has_pooler else 1
+    return dict(zip(ENCODER_OUTPUTS[:count], outputs, strict=False))
+
+  return TokenGraph(build)
+
+
+def _ops_behind(outputs) -> set[str]:
+  """Names the operations that any of the tensors depends on."""
+  found, waiting = set(), [tensor.op for tensor in outputs]
+  while waiting:
+    op = waiting.pop()
+    if op.name not in found:
+      found.add(op.name)
+      waiting += [tensor.op for tensor in op.inputs]
+  return found
