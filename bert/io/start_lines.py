@@ -1,4 +1,4 @@
-"""Lines that TensorFlow's C++ libraries write to stderr when they start."""
+"""Lines that TensorFlow's C++ libraries write to stderr when they start, or fail."""
 
 import contextlib
 import ctypes
@@ -20,9 +20,10 @@ _DT_INT32 = 3
 
 
 @contextlib.contextmanager
-def hidden() -> Iterator[None]:
+def hidden(all_lines: bool = False) -> Iterator[None]:
   """Leaves those lines out of what is written to stderr within; the rest follows at the end.
 
+  With `all_lines` nothing follows: the block's exception says it better.
   TF_CPP_MIN_LOG_LEVEL=0 or 1 in the environment shows them all.
   """
   if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") in ("0", "1"):
@@ -38,7 +39,7 @@ def hidden() -> Iterator[None]:
       os.dup2(stderr, 2)
       os.close(stderr)
       written.seek(0)
-      for line in written:
+      for line in () if all_lines else written:
         if not _START_LINE.match(line):
           os.write(2, line)
 

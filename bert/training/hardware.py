@@ -100,13 +100,6 @@ class Memory(NamedTuple):
   available: int
 
 
-def num_cores() -> int:
-  """Counts the cores that this process may use, for instance in a container."""
-  if hasattr(os, "sched_getaffinity"):
-    return len(os.sched_getaffinity(0))
-  return os.cpu_count() or 1
-
-
 def memory(
   meminfo: str = "/proc/meminfo",
   cgroup_root: str = "/sys/fs/cgroup",
