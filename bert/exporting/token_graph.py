@@ -86,16 +86,21 @@ def of_task(
   return TokenGraph(lambda features: head.scores(Batch(config, features, options=options)))
 
 
-def of_encoder(config: BertConfig) -> TokenGraph:
-  """Traces the encoder: `ENCODER_OUTPUTS`, the first alone in a family without a pooler."""
+def of_encoder(config: BertConfig, with_pooler: bool = True) -> TokenGraph:
+  """Traces the encoder: `ENCODER_OUTPUTS`, the first alone in a family without a pooler.
+
+  Args:
+    config: of the model.
+    with_pooler: False for a checkpoint that was saved without the pooler.
+  """
 
   def build(features):
     model = Batch(config, features).bert()
     outputs = model.get_sequence_output(), model.get_pooled_output()
-    count = 2 if config.family.has_pooler else 1
+    count = 2 if with_pooler and config.family.has_pooler else 1
     return dict(zip(ENCODER_OUTPUTS[:count], outputs, strict=False))
 
-  return TokenGraph(build)
+  return TokenGraph(build, () if with_pooler else (f"{config.family.scope}/pooler/",))
 
 
 def _ops_behind(outputs) -> set[str]:
