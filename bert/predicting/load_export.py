@@ -1,0 +1,153 @@
+"""The model in a folder that `export_hub.py --format=onnx,litert` wrote, on one of its engines.
+
+  engine, model = load("out/export")                    # the fastest that is installed
+  engine, model = load("out/export", "onnxruntime", "int8")
+  engine({"input_ids": ..., "input_mask": ..., "segment_ids": ...})["logits"]
+
+`exporting/model_folder.py` says what lies in the folder; `predictor.Predictor.load` puts texts and
+answers around the engine. No TensorFlow is needed.
+
+Letters in shapes: R = rows, S = sequence length, W = hidden size.
+"""
+
+import os
+import time
+
+import numpy as np
+from absl import logging
+
+from bert.checkpoints import sentence_pooling
+from bert.exporting import model_folder
+from bert.exporting.model_folder import Described
+from bert.model.task_head import SEQUENCES
+from bert.predicting.engines import registry
+from bert.predicting.engines.engine import Arrays, Engine
+
+# The rows of the trial: a few short texts.
+_TRIAL = (4, 32)
+_MOST_SECONDS = 0.3  # of each engine's trial, which ends after the call that exceeds it
+_MOST_CALLS = 5
+
+
+def load(
+  folder: str | os.PathLike,
+  engine: str = "auto",
+  precision: str = "float32",
+  vocab_file: str | None = None,
+  threads: int | None = None,
+) -> tuple[Engine, Described]:
+  """Loads a model; the vectors of an encoder are pooled.
+
+  Args:
+    folder: the export.
+    engine: its name; `auto` is the fastest of those that are installed, by a short trial.
+    precision: float32, float16 or int8, as far as the folder has it.
+    vocab_file: by default that in the folder.
+    threads: that compute; by default one for each core.
+
+  Returns:
+    The engine, whose outputs are those of `Head.scores`, or `vectors` `[R, W]` of an encoder and of
+    a model of sentence vectors; and what is known of the model.
+
+  Raises:
+    MissingExtraError: the engine's package is not installed.
+    ValueError: a file is damaged or missing, or the engine is unknown or cannot read the folder.
+  """
+  model = model_folder.read(folder, vocab_file)
+  registry.check_name(engine, ("auto", *registry.NAMES))
+  names = _candidates(folder, precision) if engine == "auto" else [engine]
+  loaded = []
+  for name in names:
+    path = model_folder.model_file(folder, registry.format_of(name, folder), precision)
+    loaded.append(registry.load(name, path, threads=threads))
+  chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config.vocab_size)
+  if model.is_encoder:
+    chosen = PooledEngine(chosen, model.pooling or "mean")
+  return chosen, model
+
+
+def _candidates(folder: str | os.PathLike, precision: str) -> list[str]:
+  """Names the engines that are installed and have a model in the folder."""
+  has_model = []
+  for name, format_name in registry.FORMATS.items():
+    file = model_folder.FILES[format_name].get(precision)
+    if file and os.path.isfile(os.path.join(folder, file)):
+      has_model.append(name)
+  if not has_model:  # says what the folder has
+    model_folder.model_file(folder, next(iter(registry.FORMATS.values())), precision)
+  installed = [name for name in has_model if registry.is_installed(name)]
+  return installed or has_model[:1]  # which says what to install
+
+
+def _fastest(engines: list[Engine], vocab_size: int) -> Engine:
+  """Tries engines with a few rows of made-up tokens, and logs the times."""
+  ids = np.random.RandomState(0).randint(0, vocab_size, _TRIAL).astype(np.int32)
+  batch = {name: np.zeros(_TRIAL, np.int32) for name in SEQUENCES}
+  batch |= {"input_ids": ids, "input_mask": np.ones(_TRIAL, np.int32)}
+  times = {engine.name: _best_time(engine, batch) for engine in engines}
+  fastest = min(engines, key=lambda engine: times[engine.name])
+  words = ", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in times.items())
+  logging.info("Engine %s: %d texts of %d tokens take %s.", fastest.name, *_TRIAL, words)
+  return fastest
+
+
+def _best_time(engine: Engine, batch: Arrays) -> float:
+  """Returns the shortest time of a few calls, in seconds, the first one not counted."""
+  engine(batch)
+  times, start = [], time.perf_counter()
+  while len(times) < _MOST_CALLS and time.perf_counter() - start < _MOST_SECONDS:
+    begin = time.perf_counter()
+    engine(batch)
+    times.append(time.perf_counter() - begin)
+  return min(times)
+
+
+class PooledEngine:
+  """An encoder as an engine of vectors.
+
+  Attributes:
+    name: of the engine.
+    inputs: see `engine.Engine`.
+  """
+
+  def __init__(self, encoder: Engine, pooling: str):
+    """Takes an engine that gives `last_hidden_state`, and one of `sentence_pooling.POOLINGS`.
+
+    Raises:
+      ValueError: the pooling is unknown.
+    """
+    if pooling not in sentence_pooling.POOLINGS:
+      raise ValueError(f"pooling is {pooling!r}, but must be one of {sentence_pooling.POOLINGS}.")
+    self.name, self.inputs = encoder.name, encoder.inputs
+    self._encoder = encoder
+    self._pooling = pooling
+
+  def __call__(self, batch: Arrays) -> dict[str, np.ndarray]:
+    """Computes `vectors`, float32 `[R, W]`."""
+    states = self._encoder(batch)["last_hidden_state"]
+    return {"vectors": pool(states, batch["input_mask"], self._pooling)}
+
+
+def pool(vectors: np.ndarray, input_mask: np.ndarray, pooling: str) -> np.ndarray:
+  """Pools the vectors of tokens, as `model.similarity.pool` does in TensorFlow.
+
+  Args:
+    vectors: float32 `[R, S, W]`.
+    input_mask: int `[R, S]`.
+    pooling: `cls`, `mean` or `max`.
+
+  Returns:
+    float32 `[R, W]`.
+
+  Example:
+    >>> pool(np.array([[[1.0], [3.0], [9.0]]]), np.array([[1, 1, 0]]), "mean").tolist()
+    [[2.0]]
+  """
+  if pooling == "cls":
+    return vectors[:, 0]
+  is_token = np.asarray(input_mask, bool)
+  if pooling == "max":
+    return np.where(is_token[..., None], vectors, np.finfo(vectors.dtype).min).max(axis=1)
+  weights = is_token.astype(vectors.dtype)
+  total = np.matmul(weights[:, None], vectors)[:, 0]
+  return total / weights.sum(axis=1, keepdims=True)
