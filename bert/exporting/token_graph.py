@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert.exporting import saved_models
-from bert.model import kernels, variables
+from bert.model import block_notes, kernels, variables
 from bert.model.task_head import SEQUENCES, Batch, Head, Tensors
 from bert.modeling import BertConfig
 
@@ -33,13 +33,21 @@ class TokenGraph:
     outputs: names of what it gives.
     function: the traced function, of all of `SEQUENCES`.
     variables: by the checkpoint's names, with random values until `load`.
+    blocks: the blocks of a transformer in the function, for engines that have operators for them.
+    title: what messages call the model.
   """
 
-  def __init__(self, build: Callable[[Tensors], Tensors], optional: tuple[str, ...] = ()):
+  def __init__(
+    self,
+    build: Callable[[Tensors], Tensors],
+    optional: tuple[str, ...] = (),
+    title: str = "the model",
+  ):
     """Traces `build`: from the features of `SEQUENCES` to tensors `[R, ...]`.
 
     Checkpoints may lack the variables whose names begin with one of `optional`.
     """
+    self.title = title
     self._optional = optional
     self._store = variables.VariableStore()
 
@@ -49,7 +57,7 @@ class TokenGraph:
 
     specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in SEQUENCES}
     # `tf.function` traces a call twice if it lifts the variables that the call creates.
-    with variables.traced_once():
+    with variables.traced_once(), block_notes.taken() as self.blocks:
       self.function = tf.function(build_in_store, autograph=False).get_concrete_function(**specs)
     self.outputs = tuple(self.function.structured_outputs)
     self.variables = list(self._store.variables.values())
@@ -83,7 +91,10 @@ def of_task(
     skip_padding: whether to compute tokens alone: faster in TensorFlow.
   """
   options = {"dtype": tf.as_dtype(dtype), "skip_padding": skip_padding}
-  return TokenGraph(lambda features: head.scores(Batch(config, features, options=options)))
+  title = f"the head {type(head).__qualname__}"
+  return TokenGraph(
+    lambda features: head.scores(Batch(config, features, options=options)), title=title
+  )
 
 
 def of_encoder(config: BertConfig, with_pooler: bool = True) -> TokenGraph:
@@ -100,7 +111,8 @@ def of_encoder(config: BertConfig, with_pooler: bool = True) -> TokenGraph:
     count = 2 if with_pooler and config.family.has_pooler else 1
     return dict(zip(ENCODER_OUTPUTS[:count], outputs, strict=False))
 
-  return TokenGraph(build, () if with_pooler else (f"{config.family.scope}/pooler/",))
+  optional = () if with_pooler else (f"{config.family.scope}/pooler/",)
+  return TokenGraph(build, optional, title="the encoder")
 
 
 def _ops_behind(outputs) -> set[str]:

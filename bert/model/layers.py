@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.model import kernels
+from bert.model.block_notes import noted
 from bert.model.families import LAYER_NORM_EPSILON
 from bert.model.token_rows import get_shape_list
 from bert.model.variables import (
@@ -70,7 +71,7 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:
   """Computes the exact form of GELU, which transformers calls `gelu`; any shape."""
-  return tf.nn.gelu(x, approximate=False)
+  return noted("gelu_erf", tf.nn.gelu(x, approximate=False), x=x)
 
 
 _ACTIVATIONS = {
@@ -219,6 +220,8 @@ def dense_add_layer_norm(
 
 class Projection:
   """The projection to queries, keys or values: `activation(x kernel + bias) * scale`."""
+
+  PARTS = ("kernel", "bias")  # its variables
 
   def __init__(self, name, x, width, initializer_range, activation=None, scale=1.0):
     """Finds or creates the variables `<name>/{kernel,bias}` for `x`, `[M, any]`."""
