@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 
 from absl import logging
 
+from bert.fine_tuning.scored_answers import ScoredAnswers
 from bert.io import atomic_files
 from bert.io.table_columns import Column
 from bert.model.task_head import SEQUENCES, Head
@@ -97,7 +98,7 @@ class DataSet:
     return self.split == "train"
 
 
-class Task:
+class Task(ScoredAnswers):
   """One task of a run: made once the settings, the configuration and the tokenizer are known.
 
   Attributes:
@@ -124,8 +125,7 @@ class Task:
     ignored_in_eval: facts that may differ in a run that does not train.
     feature_settings: all settings that decide what records hold; runs that share `--features_dir`
       read each other's records only where these are equal.
-    task_flags: that describe the task and its files, not where these lie: the student of a teacher
-      takes them over.
+    task_flags: that describe the task and its files, not where these lie: a student takes them.
     problem_type: what the head's logits are: `classification`, `regression` or `multi_label` of a
       whole sequence; of other tasks a word of their own, and their own `distillation_loss`.
     reads_unlabelled: whether a student may learn from texts of `--unlabelled_file`, too; examples

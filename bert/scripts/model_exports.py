@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import sentence_pooling
-from bert.exporting import model_folder
+from bert.checkpoints import model_files, sentence_pooling
+from bert.exporting import model_card, model_folder
 from bert.exporting.model_folder import FILES, Described
 from bert.io import atomic_files, filesystem, installation, text_lines
 from bert.model.configuration import BertConfig
@@ -165,6 +165,11 @@ def export(
       user's files is bad.
     OSError: a file cannot be read or written.
   """
+  if wanted.eval_file and model.kind is None:
+    raise command_line.UsageError(
+      f"--eval_file={wanted.eval_file}: {checkpoint} was not fine-tuned for a task, so there is "
+      "nothing to score. Omit it."
+    )
   batches = None
   if wanted.int8 == "static":
     texts = read_texts(wanted.calibration_file)
@@ -179,6 +184,27 @@ def export(
     for name in wanted.others:
       os.makedirs(os.path.join(folder, name))
       _WRITERS[name][1](graph, folder, wanted, batches)
+    report = _report(folder, wanted, model, model_files.run_folder_of(checkpoint))
+    model_card.write(folder, model, _name_of(checkpoint), report)
+  logging.info("Wrote %s: %s.", export_dir, ", ".join(wanted.formats))
+
+
+def _report(
+  folder: str, wanted: Wanted, model: Described, trained_in: str
+) -> dict[str, Any] | None:
+  """Writes the report of `--eval_file`, if there is one."""
+  if not wanted.eval_file:
+    return None
+  from bert.scripts import accuracy_report
+
+  report = accuracy_report.measure(folder, model, wanted.eval_file, trained_in)
+  accuracy_report.write(folder, report)
+  return report
+
+
+def _name_of(checkpoint: str) -> str:
+  """Returns the name of a checkpoint, or of its folder: no path of this machine."""
+  return os.path.basename(os.path.abspath(model_files.run_folder_of(checkpoint)))
 
 
 def _graph_of(model: Described, checkpoint: str):
