@@ -111,12 +111,11 @@ class Task(ScoredAnswers):
     answer: of the head's predictions, the one that is measured, averaged over runs and written.
     has_labels: whether an example's `label` is the name of a class; `prepare` then finds them all.
     head_class: of a task of one's own; a dataclass of JSON values.
-    model: of a task of one's own, `module:Class`: from texts to answers.
-    inputs: names of that model's texts.
+    model, answering: `module:Class` each: from texts to answers, in a graph and in Python.
+    inputs: names of the texts.
     unit: the plural of what an epoch consists of, for logs.
-    train_files, dev_files, test_files: names of a split's file in `--data_dir`, without ending; the
-      first that exists is read.
-    file_endings: of these files.
+    train_files, dev_files, test_files: names of a split's file; the first that exists is read.
+    file_endings: of these files in `--data_dir`, which their names here are without.
     data_help: the help of `--data_dir`.
     headline: the result that selects the best weights, and by which runs are compared.
     reported: further results in a report of many runs, beside the headline and the loss.
@@ -143,6 +142,7 @@ class Task(ScoredAnswers):
   has_labels: ClassVar[bool] = False
   head_class: ClassVar[type[Head]] = Head
   model: ClassVar[str] = kinds.OWN_MODEL
+  answering: ClassVar[str] = kinds.OWN_ANSWERS
   inputs: ClassVar[Sequence[str]] = ("text_a", "text_b")
   unit: ClassVar[str] = "examples"
   train_files: ClassVar[Sequence[str]] = ("train",)
