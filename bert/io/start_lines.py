@@ -11,6 +11,7 @@ from collections.abc import Iterator
 # Written whatever TF_CPP_MIN_LOG_LEVEL says, and of no use to users.
 _START_LINE = re.compile(
   rb"WARNING: All log messages before absl::InitializeLog|"
+  rb"INFO: Created TensorFlow Lite XNNPACK delegate for CPU|"
   rb"[IWE]0000 .*(oneDNN custom operations|Could not find cuda drivers|failed call to cuInit|"
   rb"oneDNN supports DT_)"
 )

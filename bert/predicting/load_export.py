@@ -12,6 +12,7 @@ Letters in shapes: R = rows, S = sequence length, W = hidden size.
 
 import os
 import time
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -20,8 +21,10 @@ from bert.checkpoints import sentence_pooling
 from bert.exporting import model_folder
 from bert.exporting.model_folder import Described
 from bert.model.task_head import SEQUENCES
+from bert.predicting import load_run
 from bert.predicting.engines import registry
 from bert.predicting.engines.engine import Arrays, Engine
+from bert.tasks.answering import Answering
 
 # The rows of the trial: a few short texts.
 _TRIAL = (4, 32)
@@ -35,6 +38,7 @@ def load(
   precision: str = "float32",
   vocab_file: str | None = None,
   threads: int | None = None,
+  pooling: str | None = None,
 ) -> tuple[Engine, Described]:
   """Loads a model; the vectors of an encoder are pooled.
 
@@ -44,6 +48,7 @@ def load(
     precision: float32, float16 or int8, as far as the folder has it.
     vocab_file: by default that in the folder.
     threads: that compute; by default one for each core.
+    pooling: of vectors; by default that of the model, else `mean`.
 
   Returns:
     The engine, whose outputs are those of `Head.scores`, or `vectors` `[R, W]` of an encoder and of
@@ -62,8 +67,52 @@ def load(
     loaded.append(registry.load(name, path, threads=threads))
   chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config.vocab_size)
   if model.is_encoder:
-    chosen = PooledEngine(chosen, model.pooling or "mean")
+    chosen = PooledEngine(chosen, pooling or model.pooling or "mean")
   return chosen, model
+
+
+def is_export(folder: str | os.PathLike) -> bool:
+  """Tells whether a folder is an export in one of these formats, perhaps a damaged one."""
+  return model_folder.is_model_folder(folder)
+
+
+def answering_of(model: Described, **options: Any) -> Answering:
+  """Makes what is around the engine of an exported model.
+
+  Args:
+    model: a fine-tuned one.
+    **options: see `load_run.answering_of`.
+
+  Raises:
+    ValueError: an option is unknown, or is of the head, which the export computes; or a length
+      cannot be.
+  """
+  changed = model.kind.answering_class().head_settings(options)
+  if any(model.settings.get(name) != value for name, value in changed.items()):
+    raise ValueError(
+      f"{', '.join(sorted(options))}: an export computes its head as the run was trained. The "
+      "engine tensorflow with the folder of the run can change that."
+    )
+  run = load_run.Run("", model.vocab_file, model.facts, model.settings, model.config)
+  options.setdefault("max_seq_length", model.max_seq_length)
+  return load_run.answering_of(run, **options)[0]
+
+
+def check_vectors(folder: str | os.PathLike, layers: Any, pooling: str | None) -> None:
+  """Checks that an export has the vectors that are asked for.
+
+  Raises:
+    ValueError: the folder is none, or it does not have them.
+  """
+  if not is_export(folder):
+    raise ValueError(
+      f"{os.fspath(folder)} is no export: with another engine than tensorflow, name what "
+      "export_hub.py --format=onnx or litert wrote."
+    )
+  if layers not in (-1, [-1]):
+    raise ValueError(f"layers={layers}: an export has the last layer, -1, alone.")
+  if pooling == "none":
+    raise ValueError("pooling=none: an export gives one vector for each text; see cls, mean, max.")
 
 
 def _candidates(folder: str | os.PathLike, precision: str) -> list[str]:

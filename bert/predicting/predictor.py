@@ -2,6 +2,7 @@
 
   predictor = Predictor.from_run("/tmp/squad_output", vocab_file="vocab.txt")  # any run_*.py
   predictor = Predictor.from_saved_model("/tmp/squad_output/export")           # or its --do_export
+  predictor = Predictor.load("/tmp/squad_export", "onnxruntime")    # export_hub.py --format=onnx
   predictor([("Who?", "It was me.")])       # [{"answer": "me", "start": 7, "end": 9, ...}]
   for result in predictor.stream(many_questions): ...                          # in bounded memory
 
@@ -45,6 +46,7 @@ from bert.predicting.fixed_batch_shapes import FixedBatchShapes
 from bert.predicting.load_model import (
   Arrays,
   LoadedFunction,
+  check_length,
   load_graph,
   load_model,
   load_signature,
@@ -61,6 +63,7 @@ from bert.predicting.sentence_vectors import (
 )
 from bert.tasks import kinds, tagging
 from bert.tasks.answering import Answering, Item, Row, plain
+from bert.text.sequence_layout import layout_of
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
 Graph = Callable[[Features], Arrays]
@@ -203,6 +206,8 @@ class Predictor:
     batch_size: int = 32,
     dtype: str = "float32",
     batch_invariant: bool = False,
+    engine: str = "tensorflow",
+    precision: str = "float32",
   ) -> "Predictor":
     """Encodes texts, or pairs of texts, as vectors.
 
@@ -217,6 +222,9 @@ class Predictor:
       dtype: of matrix products.
       batch_invariant: whether a text's vectors have the same bits whatever texts are around it, and
         whatever `batch_size` is; see `fixed_batch_shapes.py`.
+      engine: what computes them; see `load`. Of others than TensorFlow, `init_checkpoint` is an
+        export, which has the last layer alone, pooled.
+      precision: of an export's weights, see `load`.
 
     Returns:
       A predictor whose results are float32 `[W]` for one layer and `[L, W]` for several; with
@@ -225,6 +233,15 @@ class Predictor:
     Raises:
       ValueError: a file is missing or bad, or they do not belong together.
     """
+    if engine != "tensorflow":
+      from bert.predicting import load_export
+
+      load_export.check_vectors(init_checkpoint, layers, pooling)
+      found, model = load_export.load(
+        init_checkpoint, engine, precision, vocab_file, pooling=pooling
+      )
+      sizes = {"batch_size": batch_size, "batch_invariant": batch_invariant}
+      return cls._of_encoder(found, model, max_seq_length=max_seq_length, **sizes)
     config, tokenizer, prefix = load_model(
       init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length
     )
@@ -247,11 +264,41 @@ class Predictor:
     )
 
   @classmethod
+  def _of_encoder(
+    cls,
+    engine: Engine,
+    model: Any,
+    batch_size: int,
+    batch_invariant: bool,
+    max_seq_length: int | None = None,
+  ) -> "Predictor":
+    """Encodes texts with an engine of `load_export`, and the `Described` model that it computes."""
+    from bert import tokenization
+
+    length = max_seq_length or model.max_seq_length
+    check_length(length, model.config.longest_sequence)
+    tokenizer = tokenization.load_tokenizer(model.vocab_file, model.do_lower_case)
+    batch_size = 1 if batch_invariant else batch_size
+    batches = batching(model.config, 1, "mean", length, batch_size)
+    return cls(
+      functools.partial(text_features, tokenizer, max_seq_length=length),
+      engine,
+      engine.inputs,
+      lambda features, outputs: np.array(outputs["vectors"]),
+      batch_size,
+      batches.chunk_size,
+      0 if batch_invariant else batches.batch_tokens,
+      padding={"input_ids": layout_of(tokenizer).pad_id},
+    )
+
+  @classmethod
   def load(
     cls,
     folder: str | os.PathLike,
     engine: str = "auto",
     *,
+    precision: str = "float32",
+    threads: int | None = None,
     vocab_file: str | None = None,
     dtype: str = "float32",
     batch_size: int = 32,
@@ -259,12 +306,16 @@ class Predictor:
     batch_invariant: bool = False,
     **options,
   ) -> "Predictor":
-    """Loads a fine-tuned model.
+    """Loads a fine-tuned model, or an exported encoder.
 
     Args:
       folder: `--output_dir` of a run that fine-tuned, which has everything: its best checkpoint is
-        taken, or else the newest. Or the prefix of a checkpoint there; or a folder of transformers.
-      engine: what computes the model, see `engines/registry.py`; `auto` is TensorFlow for a run.
+        taken, or else the newest. Or the prefix of a checkpoint there; or a folder of transformers;
+        or what `export_hub.py --format=onnx,litert` wrote.
+      engine: what computes the model, see `engines/registry.py`; `auto` is TensorFlow for a run,
+        and the fastest that is installed for an export, by a short trial that is logged.
+      precision: of an export's weights, float32, float16 or int8, as far as it has them.
+      threads: that compute an export; by default one for each core.
       vocab_file: by default that in the folder, or in its export.
       dtype: of matrix products, of TensorFlow.
       batch_size: rows in a batch. An item is one row, or one for each window or choice.
@@ -277,24 +328,39 @@ class Predictor:
     Returns:
       A predictor whose items are texts, pairs, or dicts of the texts by name, and whose results are
       dicts of strings, numbers, lists of strings, and arrays. The docstring of this module has a
-      table. Models of run_classifier.py always take a second text.
+      table. Models of run_classifier.py always take a second text. Of an encoder: the vectors of
+      texts, as `from_checkpoint`.
 
     Raises:
+      MissingExtraError: the engine's package is not installed.
       ValueError: the folder holds no such model, a file is missing or belongs to another one, or an
         option or the engine is unknown.
     """
-    from bert.predicting import load_run
+    from bert.predicting import load_export, load_run
 
     registry.check_name(engine, ("auto", *registry.NAMES))
+    sizes = {"batch_size": batch_size, "batch_invariant": batch_invariant}
+    if load_export.is_export(folder):
+      found, model = load_export.load(folder, engine, precision, vocab_file, threads)
+      if model.kind is None:
+        return cls._of_encoder(found, model, **sizes, **options)
+      answering = load_export.answering_of(model, **options)
+      return cls.of_engine(found, answering, chunk_size=chunk_size, **sizes)
+    if precision != "float32":
+      raise ValueError(
+        f"{folder} is no export: precision={precision} is of models that export_hub.py writes, "
+        "with --format=onnx or litert."
+      )
     run = load_run.find_run(folder, vocab_file)
     if engine not in ("auto", "tensorflow"):
       raise ValueError(
-        f"{folder} holds a checkpoint, which only the engine tensorflow reads: export_hub.py "
-        f"writes what {engine} reads."
+        f"{folder} holds a checkpoint, which only the engine tensorflow reads. For {engine}: "
+        f"export_hub.py --init_checkpoint={folder} --format={registry.FORMATS[engine]} "
+        "--export_dir=EXPORT."
       )
     answering, head = load_run.answering_of(run, **options)
     compute = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
-    return cls.of_engine(compute, answering, batch_size, chunk_size, batch_invariant)
+    return cls.of_engine(compute, answering, chunk_size=chunk_size, **sizes)
 
   @classmethod
   def from_run(cls, output_dir: str | os.PathLike, **options) -> "Predictor":

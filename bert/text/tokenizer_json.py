@@ -46,7 +46,7 @@ class Text(NamedTuple):
 
 def places_of_ends(
   cls_token: Sequence, sep_token: Sequence
-) -> tuple[tuple[Special | Text, ...], ...]:
+) -> tuple[tuple[Special | Text, ...], tuple[Special | Text, ...]]:
   """Makes BERT's rows of one text and of two; each token comes with its id."""
   first, end = (Special((token,), (index,), 0) for token, index in (cls_token, sep_token))
   single = (first, Text(0, 0), end)

@@ -368,10 +368,11 @@ class Template(NamedTuple):
   ) -> "Template":
     """Makes that of BERT or RoBERTa; each token comes with its id."""
     if not is_roberta:
-      return cls(*tokenizer_json.places_of_ends(cls_token, sep_token), spaces)
+      single, pair = tokenizer_json.places_of_ends(cls_token, sep_token)
+      return cls(single, pair, spaces)
     first, end = (Special((token,), (index,), 0) for token, index in (cls_token, sep_token))
-    single = (first, Text(0, 0), end)
-    return cls(single, (*single, end, Text(1, 0), end), spaces)
+    places = (first, Text(0, 0), end)
+    return cls(places, (*places, end, Text(1, 0), end), spaces)
 
 
 def _changed(row: Encoding, change: Callable[[Run], Run]) -> Encoding:
