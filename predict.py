@@ -3,6 +3,7 @@
   python predict.py --init_checkpoint=/tmp/mrpc_output --vocab_file=vocab.txt < pairs.txt
   python predict.py --saved_model=/tmp/squad_output/export --input_file=questions.jsonl
   python predict.py --task=vectors --init_checkpoint=uncased_L-12_H-768_A-12 < texts.txt
+  python predict.py --init_checkpoint=/tmp/mrpc_export --engine=onnxruntime < pairs.txt
 
 A line holds a text, or two texts with ` ||| ` between them, or a JSON object with the inputs by
 name, such as `{"question": "Who?", "context": "It was me."}` or
@@ -28,7 +29,7 @@ from bert.io.text_lines import (
   to_json,
   written_output,
 )
-from bert.predicting import masked_words
+from bert.predicting import load_export, masked_words
 from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
 from bert.training import hardware
@@ -56,6 +57,7 @@ def define_flags() -> None:
     path_flags.define("output_file", "-", "Output, one JSON object per line; - is standard output.")
     flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
     shared_flags.define_prediction_dtype_flag()
+    shared_flags.define_engine_flags()
     shared_flags.define_batch_invariant_flag()
   shared_flags.define_model_flags(runs_model=False)
 
@@ -63,7 +65,8 @@ def define_flags() -> None:
 def main(_) -> None:
   """Predicts line by line."""
   check_flags()
-  hardware.start_tensorflow()
+  if not is_export():
+    hardware.start_tensorflow()
   is_interactive = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
   predictor = load_predictor()
   if is_interactive:
@@ -81,17 +84,23 @@ def main(_) -> None:
     logging.warning("%s has no line: nothing was predicted.", source)
 
 
+def is_export() -> bool:
+  """Tells whether the model is an export for other engines than TensorFlow."""
+  return bool(FLAGS.init_checkpoint) and load_export.is_export(FLAGS.init_checkpoint)
+
+
 def check_flags() -> None:
   """Checks the flags, before anything is loaded.
 
   Raises:
-    UsageError: no model is named, or two.
+    UsageError: no model is named, or two, or the engine cannot be.
     OSError: `--output_file` cannot be written.
   """
   if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
     raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
   run_settings.from_flags().check_at_least(1, "batch_size")
   check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
+  _check_engine()
   ignored = []
   if FLAGS.saved_model:
     ignored = ["bert_config_file", "vocab_file", "spm_model_file", "do_lower_case"]
@@ -100,6 +109,22 @@ def check_flags() -> None:
   elif FLAGS.task == "answers":
     ignored = ["bert_config_file", "do_lower_case"]
   command_line.explain_ignored_flags(dict.fromkeys(ignored, "the model has its own"))
+
+
+def _check_engine() -> None:
+  """Raises a UsageError where the engine cannot compute the model, or the task."""
+  asked = [f"--{name}={FLAGS[name].value}" for name in ("engine", "precision")]
+  is_other = FLAGS.engine not in ("auto", "tensorflow") or FLAGS.precision != "float32"
+  if FLAGS.saved_model and is_other:
+    raise command_line.UsageError(
+      f"{' '.join(asked)}: --saved_model is TensorFlow's alone. Write the model of another engine "
+      "with export_hub.py --format=onnx or litert, and name its folder as --init_checkpoint."
+    )
+  if FLAGS.task == "fill_mask" and (is_other or is_export()):
+    raise command_line.UsageError(
+      "--task=fill_mask is computed by TensorFlow, from a checkpoint: exports for other engines "
+      "have no head for masked words."
+    )
 
 
 def load_predictor() -> Predictor:
@@ -116,7 +141,8 @@ def load_predictor() -> Predictor:
       return Predictor.from_saved_model(path, **options)
     if length_was_given:
       options["max_seq_length"] = FLAGS.max_seq_length
-    return Predictor.from_run(path, vocab_file=vocab_file, dtype=FLAGS.dtype, **options)
+    engine = {"engine": FLAGS.engine, "precision": FLAGS.precision}
+    return Predictor.load(path, vocab_file=vocab_file, dtype=FLAGS.dtype, **engine, **options)
   options["max_seq_length"] = FLAGS.max_seq_length if length_was_given else None
   if FLAGS.task == "vectors" or not FLAGS.saved_model:
     options["dtype"] = FLAGS.dtype
@@ -125,6 +151,8 @@ def load_predictor() -> Predictor:
     if command_line.flag_was_given("do_lower_case"):
       options["do_lower_case"] = FLAGS.do_lower_case
   if FLAGS.task == "vectors":
+    if is_export() or FLAGS.engine not in ("auto", "tensorflow"):
+      options |= {"engine": FLAGS.engine, "precision": FLAGS.precision}
     return Predictor.from_checkpoint(path, **options)  # also reads an exported encoder
   if FLAGS.saved_model:
     return masked_words.from_saved_model(path, **options)

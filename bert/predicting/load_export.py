@@ -109,6 +109,11 @@ def check_vectors(folder: str | os.PathLike, layers: Any, pooling: str | None) -
       f"{os.fspath(folder)} is no export: with another engine than tensorflow, name what "
       "export_hub.py --format=onnx or litert wrote."
     )
+  if not model_folder.read(folder).is_encoder:
+    raise ValueError(
+      f"{os.fspath(folder)} is the model of a task, without vectors. Export the encoder: "
+      "export_hub.py --head=none."
+    )
   if layers not in (-1, [-1]):
     raise ValueError(f"layers={layers}: an export has the last layer, -1, alone.")
   if pooling == "none":

@@ -321,14 +321,14 @@ def _need_onnx() -> None:
 
 
 def _write_onnx(graph: Any, folder: str, wanted: Wanted, batches: Batches) -> None:
-  from bert.exporting.onnx import quantizing, writer
+  from bert.exporting.onnx import quantization, writer
 
   files = {name: os.path.join(folder, file) for name, file in FILES["onnx"].items()}
   writer.write(graph, files["float32"])
   if wanted.int8 == "static":
-    quantizing.quantize_static(files["float32"], files["int8"], batches)
+    quantization.quantize_static(files["float32"], files["int8"], batches)
   elif wanted.int8:
-    quantizing.quantize_dynamic(files["float32"], files["int8"])
+    quantization.quantize_dynamic(files["float32"], files["int8"])
 
 
 _WRITERS = {"onnx": (_need_onnx, _write_onnx), "litert": (_need_litert, _write_litert)}
