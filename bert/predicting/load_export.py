@@ -1,7 +1,8 @@
 """The model in a folder that `export_hub.py --format=onnx,litert` wrote, on one of its engines.
 
-  engine, model = load("out/export")                    # the fastest that is installed
-  engine, model = load("out/export", "onnxruntime", "int8")
+  model = read("out/export")
+  engine = load("out/export", model)                    # the fastest that is installed
+  engine = load("out/export", model, "onnxruntime", "int8")
   engine({"input_ids": ..., "input_mask": ..., "segment_ids": ...})["logits"]
 
 `exporting/model_folder.py` says what lies in the folder; `predictor.Predictor.load` puts texts and
@@ -24,6 +25,7 @@ from bert.model.task_head import SEQUENCES
 from bert.predicting import load_run
 from bert.predicting.engines import registry
 from bert.predicting.engines.engine import Arrays, Engine
+from bert.tasks import kinds
 from bert.tasks.answering import Answering
 
 # The rows of the trial: a few short texts.
@@ -32,33 +34,49 @@ _MOST_SECONDS = 0.3  # of each engine's trial, which ends after the call that ex
 _MOST_CALLS = 5
 
 
+def read(folder: str | os.PathLike, vocab_file: str | None = None) -> Described:
+  """Reads what is known of an exported model, beside what it computes.
+
+  Args:
+    folder: the export.
+    vocab_file: by default that in the folder.
+
+  Raises:
+    ValueError: a file is damaged or missing, the vocabulary is another model's, or the task is one
+      of a user's own that is not loaded.
+  """
+  model = model_folder.read(folder, vocab_file)
+  _check_vocabulary(model)
+  kinds.of_facts(model.facts)  # or a message that names --plugin
+  return model
+
+
 def load(
   folder: str | os.PathLike,
+  model: Described,
   engine: str = "auto",
   precision: str = "float32",
-  vocab_file: str | None = None,
   threads: int | None = None,
   pooling: str | None = None,
-) -> tuple[Engine, Described]:
+) -> Engine:
   """Loads a model; the vectors of an encoder are pooled.
 
   Args:
     folder: the export.
+    model: of `read`.
     engine: its name; `auto` is the fastest of those that are installed, by a short trial.
     precision: float32, float16 or int8, as far as the folder has it.
-    vocab_file: by default that in the folder.
     threads: that compute; by default one for each core.
     pooling: of vectors; by default that of the model, else `mean`.
 
   Returns:
     The engine, whose outputs are those of `Head.scores`, or `vectors` `[R, W]` of an encoder and of
-    a model of sentence vectors; and what is known of the model.
+    a model of sentence vectors.
 
   Raises:
     MissingExtraError: the engine's package is not installed.
-    ValueError: a file is damaged or missing, or the engine is unknown or cannot read the folder.
+    ValueError: the engine is unknown, or cannot read the folder.
   """
-  model = model_folder.read(folder, vocab_file)
   registry.check_name(engine, ("auto", *registry.NAMES))
   names = _candidates(folder, precision) if engine == "auto" else [engine]
   loaded = []
@@ -66,9 +84,20 @@ def load(
     path = model_folder.model_file(folder, registry.format_of(name, folder), precision)
     loaded.append(registry.load(name, path, threads=threads))
   chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config.vocab_size)
-  if model.is_encoder:
-    chosen = PooledEngine(chosen, pooling or model.pooling or "mean")
-  return chosen, model
+  return PooledEngine(chosen, pooling or model.pooling or "mean") if model.is_encoder else chosen
+
+
+def _check_vocabulary(model: Described) -> None:
+  """Raises a ValueError for a vocabulary that is not the model's."""
+  from bert import tokenization
+
+  vocab = tokenization.load_vocab(model.vocab_file)
+  known = model.facts.get("vocabulary", "")
+  if len(vocab) > model.config.vocab_size or known not in ("", tokenization.vocabulary_hash(vocab)):
+    raise ValueError(
+      f"{model.vocab_file} is not the vocabulary that the model was trained with: it has "
+      f"{len(vocab)} tokens, the model {model.config.vocab_size}."
+    )
 
 
 def is_export(folder: str | os.PathLike) -> bool:
@@ -95,11 +124,19 @@ def answering_of(model: Described, **options: Any) -> Answering:
     )
   run = load_run.Run("", model.vocab_file, model.facts, model.settings, model.config)
   options.setdefault("max_seq_length", model.max_seq_length)
-  return load_run.answering_of(run, **options)[0]
+  try:
+    return load_run.answering_of(run, **options)[0]
+  except KeyError as error:
+    raise ValueError(
+      f"{model_folder.RUN} of the export lacks {error} among its facts. Export the model anew: "
+      "export_hub.py."
+    ) from None
 
 
-def check_vectors(folder: str | os.PathLike, layers: Any, pooling: str | None) -> None:
-  """Checks that an export has the vectors that are asked for.
+def read_encoder(
+  folder: str | os.PathLike, layers: Any, pooling: str | None, vocab_file: str | None = None
+) -> Described:
+  """Reads what is known of an exported encoder, which has the vectors that are asked for.
 
   Raises:
     ValueError: the folder is none, or it does not have them.
@@ -109,7 +146,8 @@ def check_vectors(folder: str | os.PathLike, layers: Any, pooling: str | None) -
       f"{os.fspath(folder)} is no export: with another engine than tensorflow, name what "
       "export_hub.py --format=onnx or litert wrote."
     )
-  if not model_folder.read(folder).is_encoder:
+  model = read(folder, vocab_file)
+  if not model.is_encoder:
     raise ValueError(
       f"{os.fspath(folder)} is the model of a task, without vectors. Export the encoder: "
       "export_hub.py --head=none."
@@ -118,6 +156,7 @@ def check_vectors(folder: str | os.PathLike, layers: Any, pooling: str | None) -
     raise ValueError(f"layers={layers}: an export has the last layer, -1, alone.")
   if pooling == "none":
     raise ValueError("pooling=none: an export gives one vector for each text; see cls, mean, max.")
+  return model
 
 
 def _candidates(folder: str | os.PathLike, precision: str) -> list[str]:

@@ -236,10 +236,8 @@ class Predictor:
     if engine != "tensorflow":
       from bert.predicting import load_export
 
-      load_export.check_vectors(init_checkpoint, layers, pooling)
-      found, model = load_export.load(
-        init_checkpoint, engine, precision, vocab_file, pooling=pooling
-      )
+      model = load_export.read_encoder(init_checkpoint, layers, pooling, vocab_file)
+      found = load_export.load(init_checkpoint, model, engine, precision, pooling=pooling)
       sizes = {"batch_size": batch_size, "batch_invariant": batch_invariant}
       return cls._of_encoder(found, model, max_seq_length=max_seq_length, **sizes)
     config, tokenizer, prefix = load_model(
@@ -341,10 +339,11 @@ class Predictor:
     registry.check_name(engine, ("auto", *registry.NAMES))
     sizes = {"batch_size": batch_size, "batch_invariant": batch_invariant}
     if load_export.is_export(folder):
-      found, model = load_export.load(folder, engine, precision, vocab_file, threads)
-      if model.kind is None:
+      model = load_export.read(folder, vocab_file)
+      answering = load_export.answering_of(model, **options) if model.kind else None
+      found = load_export.load(folder, model, engine, precision, threads)
+      if answering is None:
         return cls._of_encoder(found, model, **sizes, **options)
-      answering = load_export.answering_of(model, **options)
       return cls.of_engine(found, answering, chunk_size=chunk_size, **sizes)
     if precision != "float32":
       raise ValueError(

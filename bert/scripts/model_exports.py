@@ -219,7 +219,13 @@ def _graph_of(model: Described, checkpoint: str):
       logging.info("%s has no pooler: the export gives last_hidden_state alone.", checkpoint)
     graph = token_graph.of_encoder(model.config, has_pooler)
   else:
-    head = model.kind.head_class().of_run(model.facts, model.settings)
+    try:
+      head = model.kind.head_class().of_run(model.facts, model.settings)
+    except (KeyError, TypeError) as error:
+      raise ValueError(
+        f"{checkpoint}: what its run has noted of the task lacks something ({error}), so the head "
+        "cannot be made. Export the encoder: --head=none."
+      ) from None
     graph = token_graph.of_task(model.config, head)
   graph.load(checkpoint)
   return graph
