@@ -327,14 +327,18 @@ def _need_onnx() -> None:
 
 
 def _write_onnx(graph: Any, folder: str, wanted: Wanted, batches: Batches) -> None:
-  from bert.exporting.onnx import quantization, writer
+  from bert.exporting.onnx import writer
 
   files = {name: os.path.join(folder, file) for name, file in FILES["onnx"].items()}
   writer.write(graph, files["float32"])
-  if wanted.int8 == "static":
-    quantization.quantize_static(files["float32"], files["int8"], batches)
-  elif wanted.int8:
+  if not wanted.int8:
+    return
+  from bert.exporting.onnx import quantization
+
+  if batches is None:
     quantization.quantize_dynamic(files["float32"], files["int8"])
+  else:
+    quantization.quantize_static(files["float32"], files["int8"], batches)
 
 
 _WRITERS = {"onnx": (_need_onnx, _write_onnx), "litert": (_need_litert, _write_litert)}
