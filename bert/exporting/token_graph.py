@@ -32,16 +32,22 @@ class TokenGraph:
       read `segment_ids`.
     outputs: names of what it gives.
     function: the traced function, of all of `SEQUENCES`.
-    variables: by the checkpoint's names, with random values until `load`.
+    variables: by the checkpoint's names, with random values until `load`, or zeros.
   """
 
-  def __init__(self, build: Callable[[Tensors], Tensors], optional: tuple[str, ...] = ()):
+  def __init__(
+    self,
+    build: Callable[[Tensors], Tensors],
+    optional: tuple[str, ...] = (),
+    seed: int | None = 12345,
+  ):
     """Traces `build`: from the features of `SEQUENCES` to tensors `[R, ...]`.
 
-    Checkpoints may lack the variables whose names begin with one of `optional`.
+    Checkpoints may lack the variables whose names begin with one of `optional`. The seed is that of
+    the variables' values until `load`, None for zeros, which take less time.
     """
     self._optional = optional
-    self._store = variables.VariableStore()
+    self._store = variables.VariableStore(seed)
 
     def build_in_store(**features):
       with variables.use_store(self._store), kernels.portable_blocks():
@@ -72,7 +78,11 @@ class TokenGraph:
 
 
 def of_task(
-  config: BertConfig, head: Head, dtype: str = "float32", skip_padding: bool = False
+  config: BertConfig,
+  head: Head,
+  dtype: str = "float32",
+  skip_padding: bool = False,
+  seed: int | None = 12345,
 ) -> TokenGraph:
   """Traces a task's model.
 
@@ -81,9 +91,12 @@ def of_task(
     head: what is computed of the encoder's outputs, see `Head.scores`.
     dtype: of matrix products.
     skip_padding: whether to compute tokens alone: faster in TensorFlow.
+    seed: see `TokenGraph`.
   """
   options = {"dtype": tf.as_dtype(dtype), "skip_padding": skip_padding}
-  return TokenGraph(lambda features: head.scores(Batch(config, features, options=options)))
+  return TokenGraph(
+    lambda features: head.scores(Batch(config, features, options=options)), seed=seed
+  )
 
 
 def of_encoder(config: BertConfig) -> TokenGraph:
