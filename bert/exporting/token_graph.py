@@ -35,6 +35,7 @@ class TokenGraph:
     variables: by the checkpoint's names, with random values until `load`.
     blocks: the blocks of a transformer in the function, for engines that have operators for them.
     title: what messages call the model.
+    variables: by the checkpoint's names, with random values until `load`, or zeros.
   """
 
   def __init__(
@@ -42,14 +43,16 @@ class TokenGraph:
     build: Callable[[Tensors], Tensors],
     optional: tuple[str, ...] = (),
     title: str = "the model",
+    seed: int | None = 12345,
   ):
     """Traces `build`: from the features of `SEQUENCES` to tensors `[R, ...]`.
 
-    Checkpoints may lack the variables whose names begin with one of `optional`.
+    Checkpoints may lack the variables whose names begin with one of `optional`. The seed is that of
+    the variables' values until `load`, None for zeros, which take less time.
     """
     self.title = title
     self._optional = optional
-    self._store = variables.VariableStore()
+    self._store = variables.VariableStore(seed)
 
     def build_in_store(**features):
       with variables.use_store(self._store), kernels.portable_blocks():
@@ -80,7 +83,11 @@ class TokenGraph:
 
 
 def of_task(
-  config: BertConfig, head: Head, dtype: str = "float32", skip_padding: bool = False
+  config: BertConfig,
+  head: Head,
+  dtype: str = "float32",
+  skip_padding: bool = False,
+  seed: int | None = 12345,
 ) -> TokenGraph:
   """Traces a task's model.
 
@@ -89,20 +96,24 @@ def of_task(
     head: what is computed of the encoder's outputs, see `Head.scores`.
     dtype: of matrix products.
     skip_padding: whether to compute tokens alone: faster in TensorFlow.
+    seed: see `TokenGraph`.
   """
   options = {"dtype": tf.as_dtype(dtype), "skip_padding": skip_padding}
   title = f"the head {type(head).__qualname__}"
   return TokenGraph(
-    lambda features: head.scores(Batch(config, features, options=options)), title=title
+    lambda features: head.scores(Batch(config, features, options=options)), title=title, seed=seed
   )
 
 
-def of_encoder(config: BertConfig, with_pooler: bool = True) -> TokenGraph:
+def of_encoder(
+  config: BertConfig, with_pooler: bool = True, seed: int | None = 12345
+) -> TokenGraph:
   """Traces the encoder: `ENCODER_OUTPUTS`, the first alone in a family without a pooler.
 
   Args:
     config: of the model.
     with_pooler: False for a checkpoint that was saved without the pooler.
+    seed: see `TokenGraph`.
   """
 
   def build(features):
@@ -112,7 +123,7 @@ def of_encoder(config: BertConfig, with_pooler: bool = True) -> TokenGraph:
     return dict(zip(ENCODER_OUTPUTS[:count], outputs, strict=False))
 
   optional = () if with_pooler else (f"{config.family.scope}/pooler/",)
-  return TokenGraph(build, optional, title="the encoder")
+  return TokenGraph(build, optional, title="the encoder", seed=seed)
 
 
 def _ops_behind(outputs) -> set[str]:

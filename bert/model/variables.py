@@ -36,11 +36,12 @@ class VariableStore:
   """Variables by their full name, in order of creation.
 
   Attributes:
-    seed: determines all initial values, together with each variable's name.
+    seed: determines all initial values, together with each variable's name. With None all are
+      zeros: to draw what a checkpoint then replaces would take longer than to load it.
     variables: name -> `tf.Variable`, names as in the original's checkpoints.
   """
 
-  def __init__(self, seed: int = 12345):
+  def __init__(self, seed: int | None = 12345):
     self.seed = seed
     self.variables: dict[str, tf.Variable] = {}
     self._lock = threading.Lock()
@@ -69,8 +70,11 @@ class VariableStore:
     # Outside any traced function: the variable outlives the trace, and is created just once.
     # The empty name scope keeps the trace's own scope out of the variable's name.
     with tf.init_scope(), tf.name_scope(""):
-      seed = [self.seed, zlib.crc32(name.encode())]
-      value = tf1_variables.initial_value(initializer, list(shape), dtype, seed)
+      if self.seed is None:
+        value = tf.zeros(shape, dtype)
+      else:
+        seed = [self.seed, zlib.crc32(name.encode())]
+        value = tf1_variables.initial_value(initializer, list(shape), dtype, seed)
       variable = tf.Variable(value, trainable=trainable, name=name, dtype=dtype)
     return variable
 

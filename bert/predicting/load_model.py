@@ -192,7 +192,7 @@ def load_graph(
   from bert.exporting import saved_models
   from bert.model.variables import VariableStore, traced_once, use_store
 
-  store = VariableStore()
+  store = VariableStore(seed=None)  # all are loaded, or no output depends on them
 
   def build_in_store(**batch):
     with use_store(store):
