@@ -238,7 +238,7 @@ class Predictor:
 
       model = load_export.read_encoder(init_checkpoint, layers, pooling, vocab_file)
       found = load_export.load(init_checkpoint, model, engine, precision, pooling=pooling)
-      sizes = {"batch_size": batch_size, "batch_invariant": batch_invariant}
+      sizes: dict[str, Any] = {"batch_size": batch_size, "batch_invariant": batch_invariant}
       return cls._of_encoder(found, model, max_seq_length=max_seq_length, **sizes)
     config, tokenizer, prefix = load_model(
       init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length
@@ -337,7 +337,7 @@ class Predictor:
     from bert.predicting import load_export, load_run
 
     registry.check_name(engine, ("auto", *registry.NAMES))
-    sizes = {"batch_size": batch_size, "batch_invariant": batch_invariant}
+    sizes: dict[str, Any] = {"batch_size": batch_size, "batch_invariant": batch_invariant}
     if load_export.is_export(folder):
       model = load_export.read(folder, vocab_file)
       answering = load_export.answering_of(model, **options) if model.kind else None
