@@ -19,16 +19,10 @@ import tensorflow as tf
 from onnx import helper
 
 from bert.exporting.onnx import blocks, operations
+from bert.exporting.onnx.names import INPUTS
 from bert.exporting.onnx.nodes import Constant, Nodes, onnx_type
 from bert.exporting.token_graph import TokenGraph
 from bert.io import atomic_files
-
-INPUTS = {
-  "input_ids": "input_ids",
-  "input_mask": "attention_mask",
-  "segment_ids": "token_type_ids",
-}
-"""Names of `task_head.SEQUENCES` -> names of a model's inputs."""
 
 _LARGEST_FILE_BYTES = 2**31 - 2**20  # a protocol buffer has at most 2 GB
 

@@ -8,6 +8,7 @@ import pytest
 
 from bert.exporting import token_graph
 from bert.exporting.onnx import writer
+from bert.exporting.onnx.names import INPUTS
 from tests.exporting.token_graph_test import FEATURES, config_of
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -17,7 +18,7 @@ def outputs_of(model, graph, features):
   session = onnxruntime.InferenceSession(
     model.SerializeToString(), providers=["CPUExecutionProvider"]
   )
-  names = {n: writer.INPUTS[n] for n in graph.inputs}
+  names = {n: INPUTS[n] for n in graph.inputs}
   given = {names[n]: features[n].astype(np.int64) for n in names}
   return dict(zip(graph.outputs, session.run(list(graph.outputs), given), strict=True))
 
