@@ -22,7 +22,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert.checkpoints import reading
-from bert.exporting import model_folder, saved_models
+from bert.exporting import saved_models
+from bert.exporting.onnx.names import INPUTS
 from bert.exporting.token_graph import TokenGraph
 from bert.io import atomic_files, start_lines
 from bert.model.task_head import SEQUENCES
@@ -81,10 +82,10 @@ def _converter_of(graph: TokenGraph) -> tf.lite.TFLiteConverter:
 
   def compute(**inputs):
     ids = inputs["input_ids"]
-    given = {name: inputs.get(model_folder.INPUT_NAMES[name], ids) for name in SEQUENCES}
+    given = {name: inputs.get(INPUTS[name], ids) for name in SEQUENCES}
     return graph.function(**given)
 
-  names = [model_folder.INPUT_NAMES[name] for name in graph.inputs]
+  names = [INPUTS[name] for name in graph.inputs]
   specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in names}
   function = tf.function(compute, autograph=False).get_concrete_function(**specs)
   # Without an owner of the variables the file would have no signature.
@@ -93,9 +94,7 @@ def _converter_of(graph: TokenGraph) -> tf.lite.TFLiteConverter:
 
 
 def _renamed(graph: TokenGraph, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-  return {
-    model_folder.INPUT_NAMES[name]: np.asarray(batch[name], np.int32) for name in graph.inputs
-  }
+  return {INPUTS[name]: np.asarray(batch[name], np.int32) for name in graph.inputs}
 
 
 def _calibrated(converter: tf.lite.TFLiteConverter, batches: list[dict[str, np.ndarray]]) -> bytes:

@@ -28,12 +28,8 @@ from bert.checkpoints import (
 from bert.checkpoints.families import form
 from bert.io import atomic_files, filesystem, json_files, vocabulary_kind
 from bert.model.configuration import BertConfig
-from bert.model.task_head import SEQUENCES
 from bert.tasks import kinds
 from bert.text import tokenizer_json
-
-INPUT_NAMES = dict(zip(SEQUENCES, ("input_ids", "attention_mask", "token_type_ids"), strict=True))
-"""What `SEQUENCES` are called in the files of models: transformers' names."""
 
 FILES: Mapping[str, Mapping[str, str]] = {
   "onnx": {"float32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"},

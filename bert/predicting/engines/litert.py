@@ -11,7 +11,7 @@ import os
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from bert.exporting.model_folder import INPUT_NAMES
+from bert.exporting.onnx.names import INPUTS
 from bert.io import installation, start_lines
 from bert.predicting.engines.engine import Arrays
 
@@ -25,9 +25,9 @@ class LiteRtEngine:
     """Takes an interpreter; a ValueError says that its model is of another program."""
     runner = interpreter.get_signature_runner()
     indexes = {name: each["index"] for name, each in runner.get_input_details().items()}
-    if unknown := sorted(indexes.keys() - set(INPUT_NAMES.values())):
+    if unknown := sorted(indexes.keys() - set(INPUTS.values())):
       raise ValueError(f"it has the input {unknown[0]}, which is none of a text's")
-    self._places = {name: indexes[own] for name, own in INPUT_NAMES.items() if own in indexes}
+    self._places = {name: indexes[own] for name, own in INPUTS.items() if own in indexes}
     self._outputs = {name: each["index"] for name, each in runner.get_output_details().items()}
     self._interpreter = interpreter
     self._shape: tuple[int, ...] = ()
