@@ -1,0 +1,127 @@
+"""Training in each type beside transformers' Trainer: the rows of `make check-gpu` about speed.
+
+Both train on the same sentence pairs from the same weights, with the settings of
+`benchmarks/fine_tuning.py`. The mean loss of our steps must be near that of float32, whose run has
+the same data and the same dropout. On a GPU TF32 is on in both.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+from benchmarks import common, fine_tuning
+from tests.kit.gpu_tests import FAILED, NOT_RUN, PASSED, Outcome, Plan, last_line, write_log
+from tests.kit.paths import SAMPLE_VOCAB, SAMPLES
+
+LOSS_LIMIT = 0.05
+FLOAT32 = "--dtype=float32"
+# Flag -> type of the peer; `--fast` is bfloat16 on GPUs since Ampere.
+VARIANTS = {
+  FLOAT32: "float32",
+  "--dtype=bfloat16": "bfloat16",
+  "--dtype=float16": "float16",
+  "--fast": "bfloat16",
+}
+# Without --weights: BERT-Base's size on a GPU.
+_SIZES = {True: {"layers": 12, "hidden_size": 768}, False: {"layers": 1, "hidden_size": 64}}
+
+
+def run_training(plan: Plan) -> list[Outcome]:
+  """A row for each of `VARIANTS`, and one for the peers where they are not there."""
+  with tempfile.TemporaryDirectory() as folder:
+    try:
+      training = _Training(plan, folder)
+    except SystemExit as error:
+      write_log(plan, "training_weights", str(error))
+      return [Outcome("training", FAILED, last_line(str(error)))]
+    rows = [training.row(flag) for flag in VARIANTS]
+  if "why" in plan.peer:
+    rows.append(Outcome("training beside transformers", NOT_RUN, plan.peer["why"]))
+  return rows
+
+
+class _Training:
+  """Runs of one model; float32's comes first, and others are compared with it."""
+
+  def __init__(self, plan: Plan, folder: str):
+    self._plan, self._npz, self._loss, self._peers = plan, f"{folder}/weights.npz", None, {}
+    given = {**vars(plan.args), "weights": plan.args.weights or folder}
+    data = plan.args.mrpc or str(SAMPLES / "MRPC")
+    self._args = argparse.Namespace(**given, task="MRPC", data_dir=data, peer_epochs=1)
+    if plan.args.weights:
+      fine_tuning.write_npz(plan.args.weights, self._npz)
+    else:
+      write_random_weights(folder, **_SIZES[plan.is_gpu])
+    # Only the first GPU: the Trainer would divide its batches among all.
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    self._environment = [f"CUDA_VISIBLE_DEVICES={first}"] if plan.is_gpu else []
+
+  def row(self, flag: str) -> Outcome:
+    """Trains with a flag, then the peer in its type unless it has."""
+    begin, check = time.monotonic(), f"training {flag}"
+    try:
+      ours = fine_tuning.ours(self._args, [flag], ["TF_CPP_MIN_LOG_LEVEL=0", *self._environment])(1)
+    except (SystemExit, TypeError, ValueError) as error:  # no such line in the log
+      write_log(self._plan, f"training_{flag.strip('-')}", str(error))
+      return Outcome(check, FAILED, last_line(str(error)), time.monotonic() - begin)
+    if flag == FLOAT32:
+      self._loss = ours["mean_loss"]
+    result, figure = judged(ours, self._loss, self._plan.is_gpu)
+    figure += self._beside_peer(VARIANTS[flag], ours["later_examples_per_second"])
+    return Outcome(check, result, figure, time.monotonic() - begin)
+
+  def _beside_peer(self, dtype, speed):
+    if "why" in self._plan.peer:
+      return ""
+    if not self._plan.is_gpu and dtype == "float16":
+      return "; transformers float16 not run: PyTorch's needs a GPU"
+    try:
+      theirs = self._peer(dtype)
+    except SystemExit as error:
+      write_log(self._plan, f"transformers_{dtype}", str(error))
+      return f"; transformers {dtype} not run, it failed: {last_line(str(error))}"
+    times = speed / theirs["later_examples_per_second"]
+    return f"; {times:.2f} times transformers {dtype} (mean loss {theirs['mean_loss']:.4f})"
+
+  def _peer(self, dtype):
+    if dtype not in self._peers:
+      device = "cuda" if self._plan.is_gpu else "cpu"
+      run = fine_tuning.peer(self._args, self._npz, dtype, device, self._environment)
+      self._peers[dtype] = run(1)
+    return self._peers[dtype]
+
+
+def judged(ours: dict[str, float], loss_of_float32: float | None, is_gpu: bool) -> tuple[str, str]:
+  """(result, figure) of a run.
+
+  Example:
+    >>> ours = {"later_examples_per_second": 200.0, "mean_loss": 0.5, "gpus": 0}
+    >>> judged(ours, 0.5, False)
+    ('passed', '200 examples/s, mean loss 0.5000 (float32 0.5000)')
+    >>> judged(ours, 0.5, True)[1]
+    'TensorFlow made no GPU device: 200 examples/s, mean loss 0.5000 (float32 0.5000)'
+    >>> judged({**ours, "mean_loss": 0.6}, 0.5, False)[0]
+    'FAILED'
+  """
+  loss = ours["mean_loss"]
+  figure = f"{ours['later_examples_per_second']:.4g} examples/s, mean loss {loss:.4f}"
+  if loss_of_float32 is not None:
+    figure += f" (float32 {loss_of_float32:.4f})"
+    if not abs(loss - loss_of_float32) <= LOSS_LIMIT:
+      return FAILED, f"{figure}, more than {LOSS_LIMIT} apart"
+  if is_gpu and not ours["gpus"]:
+    return FAILED, f"TensorFlow made no GPU device: {figure}"
+  return PASSED, figure
+
+
+def write_random_weights(folder: str, **size) -> None:
+  """Writes a model for the vocabulary of the samples, its checkpoint and its `weights.npz`."""
+  config = json.loads((SAMPLES / "bert_config.json").read_text())
+  with tempfile.TemporaryDirectory() as made:
+    common.write_config(pathlib.Path(made), config["vocab_size"], **size)
+    worker = [sys.executable, str(common.WORKERS / "random_weights.py"), folder]
+    common.run_command([*worker, f"{made}/bert_config.json", str(SAMPLE_VOCAB)])
