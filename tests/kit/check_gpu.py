@@ -51,7 +51,8 @@ def main():
   )
   listed = nvidia_smi()
   is_gpu = bool(devices["gpus"]) and not args.cpu
-  if problem := unseen_gpu(devices, listed, args.cpu or "CUDA_VISIBLE_DEVICES" in os.environ):
+  is_hidden = args.cpu or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+  if problem := unseen_gpu(devices, listed, is_hidden):
     sys.exit(problem)
   if not is_gpu:
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
@@ -157,13 +158,19 @@ def run_checks(plan: Plan) -> list[Outcome]:
 
 def _shown(name, check):
   """A check's rows, each with a line on stderr, too: a run that is cut short has no table."""
+  rows = []
   try:
-    rows = check()
+    for row in check():
+      rows.append(row)
+      _show(row)
   except Exception as error:  # The others' rows are worth having.
-    rows = [Outcome(name, FAILED, f"the check itself: {type(error).__name__}: {error}")]
-  for row in rows:
-    print(f"{row.check}: {row.result}; {row.figure} ({row.seconds:.0f} s)", file=sys.stderr)
+    rows.append(Outcome(name, FAILED, f"the check itself: {type(error).__name__}: {error}"))
+    _show(rows[-1])
   return rows
+
+
+def _show(row):
+  print(f"{row.check}: {row.result}; {row.figure} ({row.seconds:.0f} s)", file=sys.stderr)
 
 
 def report(

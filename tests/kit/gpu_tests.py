@@ -36,7 +36,7 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tests:
+class Process:
   """Tests of this project that one process of pytest runs.
 
   Attributes:
@@ -113,18 +113,18 @@ MEMORY = tuple(
 KILL = ("tests/system/run_pretraining_kill_test.py::test_one_kill",)
 
 TESTS = {
-  "goldens_forward": Tests({"goldens, forward passes": FORWARD}, _NO_TF32, computes=True),
-  "goldens_losses": Tests({"goldens, losses": LOSSES}, _NO_TF32, computes=True),
-  "goldens_steps": Tests({"goldens, steps": STEPS}, _NO_TF32, computes=True),
-  "mirrored": Tests(
+  "goldens_forward": Process({"goldens, forward passes": FORWARD}, _NO_TF32, computes=True),
+  "goldens_losses": Process({"goldens, losses": LOSSES}, _NO_TF32, computes=True),
+  "goldens_steps": Process({"goldens, steps": STEPS}, _NO_TF32, computes=True),
+  "mirrored": Process(
     {
       f"mirrored, {count}": [f"{_SEVERAL}[{name}-{strategy}]" for name in MIRRORED_SCRIPTS]
       for count, strategy in (("one device", "one_replica"), ("two devices", "mirrored"))
     },
     _NO_TF32,
   ),
-  "memory": Tests({"out of memory": MEMORY}),
-  "kill": Tests(
+  "memory": Process({"out of memory": MEMORY}),
+  "kill": Process(
     {"kill and resume": KILL},
     {"TF_DETERMINISTIC_OPS": "1"},
     note="equal to the bit, TF_DETERMINISTIC_OPS=1",
@@ -151,7 +151,7 @@ def run_tests(plan: Plan, name: str) -> list[Outcome]:
   return rows_of_tests(tests, done.stdout, done.returncode, plan.is_gpu)
 
 
-def rows_of_tests(tests: Tests, log: str, code: int, is_gpu: bool) -> list[Outcome]:
+def rows_of_tests(tests: Process, log: str, code: int, is_gpu: bool) -> list[Outcome]:
   """Rows from what pytest has written.
 
   Args:

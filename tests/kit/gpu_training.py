@@ -12,6 +12,7 @@ import pathlib
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
 from benchmarks import common, fine_tuning
 from tests.kit.gpu_tests import FAILED, NOT_RUN, PASSED, Outcome, Plan, last_line, write_log
@@ -30,18 +31,18 @@ VARIANTS = {
 _SIZES = {True: {"layers": 12, "hidden_size": 768}, False: {"layers": 1, "hidden_size": 64}}
 
 
-def run_training(plan: Plan) -> list[Outcome]:
-  """A row for each of `VARIANTS`, and one for the peers where they are not there."""
+def run_training(plan: Plan) -> Iterator[Outcome]:
+  """Yields a row for each of `VARIANTS`, and one for the peers where they are not there."""
   with tempfile.TemporaryDirectory() as folder:
     try:
       training = _Training(plan, folder)
     except SystemExit as error:
       write_log(plan, "training_weights", str(error))
-      return [Outcome("training", FAILED, last_line(str(error)))]
-    rows = [training.row(flag) for flag in VARIANTS]
+      yield Outcome("training", FAILED, last_line(str(error)))
+      return
+    yield from map(training.row, VARIANTS)
   if "why" in plan.peer:
-    rows.append(Outcome("training beside transformers", NOT_RUN, plan.peer["why"]))
-  return rows
+    yield Outcome("training beside transformers", NOT_RUN, plan.peer["why"])
 
 
 class _Training:
@@ -85,7 +86,8 @@ class _Training:
       write_log(self._plan, f"transformers_{dtype}", str(error))
       return f"; transformers {dtype} not run, it failed: {last_line(str(error))}"
     times = speed / theirs["later_examples_per_second"]
-    return f"; {times:.2f} times transformers {dtype} (mean loss {theirs['mean_loss']:.4f})"
+    shown = f"{times:.2f} times " if self._plan.is_gpu else ""
+    return f"; {shown}transformers {dtype} (mean loss {theirs['mean_loss']:.4f})"
 
   def _peer(self, dtype):
     if dtype not in self._peers:
@@ -96,19 +98,22 @@ class _Training:
 
 
 def judged(ours: dict[str, float], loss_of_float32: float | None, is_gpu: bool) -> tuple[str, str]:
-  """(result, figure) of a run.
+  """(result, figure) of a run. The few steps on a CPU say nothing of speed.
 
   Example:
-    >>> ours = {"later_examples_per_second": 200.0, "mean_loss": 0.5, "gpus": 0}
-    >>> judged(ours, 0.5, False)
+    >>> ours = {"later_examples_per_second": 200.0, "mean_loss": 0.5, "gpus": 1}
+    >>> judged(ours, 0.5, True)
     ('passed', '200 examples/s, mean loss 0.5000 (float32 0.5000)')
-    >>> judged(ours, 0.5, True)[1]
+    >>> judged(ours, 0.5, False)
+    ('passed', 'mean loss 0.5000 (float32 0.5000)')
+    >>> judged({**ours, "gpus": 0}, 0.5, True)[1]
     'TensorFlow made no GPU device: 200 examples/s, mean loss 0.5000 (float32 0.5000)'
     >>> judged({**ours, "mean_loss": 0.6}, 0.5, False)[0]
     'FAILED'
   """
   loss = ours["mean_loss"]
-  figure = f"{ours['later_examples_per_second']:.4g} examples/s, mean loss {loss:.4f}"
+  speed = f"{ours['later_examples_per_second']:.4g} examples/s, " if is_gpu else ""
+  figure = f"{speed}mean loss {loss:.4f}"
   if loss_of_float32 is not None:
     figure += f" (float32 {loss_of_float32:.4f})"
     if not abs(loss - loss_of_float32) <= LOSS_LIMIT:
