@@ -132,6 +132,9 @@ TESTS = {
 }
 
 
+_WHY_LENGTH = 120  # of a cell; the log has all
+
+
 def run_tests(plan: Plan, name: str) -> list[Outcome]:
   """Runs a process of pytest; a row for each of its parts, as its plug-in tells."""
   tests = TESTS[name]
@@ -187,8 +190,9 @@ def _row_of(row, tests, note, idle):
     return Outcome(row, FAILED, "none of its tests was found")
   if failed:
     name, test = failed[0]
-    figure = f"{len(failed)} of {len(tests)} tests failed; {name}: {test['why']}"
-    return Outcome(row, FAILED, figure, seconds)
+    parts = [f"{len(failed)} of {len(tests)} tests failed", _nearest_to_its_limit(failed)]
+    parts.append(f"{name}: {test['why'][:_WHY_LENGTH]}")
+    return Outcome(row, FAILED, "; ".join(filter(None, parts)), seconds)
   if len(skipped) == len(tests):
     return Outcome(row, NOT_RUN, skipped[0][1]["why"], seconds)
   if idle:
@@ -207,7 +211,7 @@ def _nearest_to_its_limit(tests):
   test = max((test for _, test in tests), key=lambda test: test["share"])
   if not test["share"]:
     return ""
-  return f"largest difference {test['difference']:.2g}, {test['share']:.0%} of what is allowed"
+  return f"largest difference {test['difference']:.2g}, {test['share']:,.0%} of what is allowed"
 
 
 # ---------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ _SIZES = {True: {"layers": 12, "hidden_size": 768}, False: {"layers": 1, "hidden
 
 
 def run_training(plan: Plan) -> Iterator[Outcome]:
-  """Yields a row for each of `VARIANTS`, and one for the peers where they are not there."""
+  """Yields a row for each of `VARIANTS`, and one more where the peer did not run."""
   with tempfile.TemporaryDirectory() as folder:
     try:
       training = _Training(plan, folder)
@@ -40,9 +40,8 @@ def run_training(plan: Plan) -> Iterator[Outcome]:
       write_log(plan, "training_weights", str(error))
       yield Outcome("training", FAILED, last_line(str(error)))
       return
-    yield from map(training.row, VARIANTS)
-  if "why" in plan.peer:
-    yield Outcome("training beside transformers", NOT_RUN, plan.peer["why"])
+    for flag in VARIANTS:
+      yield from training.rows(flag)
 
 
 class _Training:
@@ -61,40 +60,47 @@ class _Training:
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     self._environment = [f"CUDA_VISIBLE_DEVICES={first}"] if plan.is_gpu else []
 
-  def row(self, flag: str) -> Outcome:
-    """Trains with a flag, then the peer in its type unless it has."""
+  def rows(self, flag: str) -> Iterator[Outcome]:
+    """Trains with a flag, then the peer in its type unless it has; a row, or two without peer."""
     begin, check = time.monotonic(), f"training {flag}"
     try:
       ours = fine_tuning.ours(self._args, [flag], ["TF_CPP_MIN_LOG_LEVEL=0", *self._environment])(1)
     except (SystemExit, TypeError, ValueError) as error:  # no such line in the log
       write_log(self._plan, f"training_{flag.strip('-')}", str(error))
-      return Outcome(check, FAILED, last_line(str(error)), time.monotonic() - begin)
+      yield Outcome(check, FAILED, last_line(str(error)), time.monotonic() - begin)
+      return
     if flag == FLOAT32:
       self._loss = ours["mean_loss"]
     result, figure = judged(ours, self._loss, self._plan.is_gpu)
-    figure += self._beside_peer(VARIANTS[flag], ours["later_examples_per_second"])
-    return Outcome(check, result, figure, time.monotonic() - begin)
+    theirs, why = self._peer(VARIANTS[flag])
+    if theirs:
+      figure += f"; {self._beside(ours, theirs, VARIANTS[flag])}"
+    yield Outcome(check, result, figure, time.monotonic() - begin)
+    if why:
+      yield Outcome(f"{check} beside transformers", NOT_RUN, why)
 
-  def _beside_peer(self, dtype, speed):
-    if "why" in self._plan.peer:
-      return ""
-    if not self._plan.is_gpu and dtype == "float16":
-      return "; transformers float16 not run: PyTorch's needs a GPU"
-    try:
-      theirs = self._peer(dtype)
-    except SystemExit as error:
-      write_log(self._plan, f"transformers_{dtype}", str(error))
-      return f"; transformers {dtype} not run, it failed: {last_line(str(error))}"
-    times = speed / theirs["later_examples_per_second"]
-    shown = f"{times:.2f} times " if self._plan.is_gpu else ""
-    return f"; {shown}transformers {dtype} (mean loss {theirs['mean_loss']:.4f})"
+  def _beside(self, ours, theirs, dtype):
+    speed = "later_examples_per_second"
+    times = f"{ours[speed] / theirs[speed]:.2f} times " if self._plan.is_gpu else ""
+    return f"{times}transformers {dtype} (mean loss {theirs['mean_loss']:.4f})"
 
   def _peer(self, dtype):
+    """(figures of the peer, why there are none)."""
     if dtype not in self._peers:
-      device = "cuda" if self._plan.is_gpu else "cpu"
-      run = fine_tuning.peer(self._args, self._npz, dtype, device, self._environment)
-      self._peers[dtype] = run(1)
+      self._peers[dtype] = self._run_peer(dtype)
     return self._peers[dtype]
+
+  def _run_peer(self, dtype):
+    if "why" in self._plan.peer:
+      return None, self._plan.peer["why"]
+    if not self._plan.is_gpu and dtype == "float16":
+      return None, "PyTorch's float16 needs a GPU"
+    device = "cuda" if self._plan.is_gpu else "cpu"
+    try:
+      return fine_tuning.peer(self._args, self._npz, dtype, device, self._environment)(1), None
+    except SystemExit as error:
+      write_log(self._plan, f"transformers_{dtype}", str(error))
+      return None, f"it failed: {last_line(str(error))}"
 
 
 def judged(ours: dict[str, float], loss_of_float32: float | None, is_gpu: bool) -> tuple[str, str]:

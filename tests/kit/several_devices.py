@@ -271,20 +271,29 @@ _MEGABYTES = 2048  # of a part of a GPU: enough for these models
 def make_devices(count: int) -> str:
   """Leaves this process as many devices to compute on; returns what they are.
 
-  GPUs if there are any: several of the machine's, or else parts of the first, between which
-  TensorFlow adds without NCCL. Without a GPU, logical devices of the CPU.
+  GPUs if there are any: several, or else parts of the first, between which TensorFlow adds without
+  NCCL; so it does if the process sees more GPUs than it uses (`visible_gpus`). Without a GPU,
+  logical devices of the CPU.
   """
   import tensorflow as tf
 
   gpus = tf.config.list_physical_devices("GPU")
   if len(gpus) >= count:
     tf.config.set_visible_devices(gpus[:count], "GPU")
-    return f"{count} of {len(gpus)} GPUs"
+    return f"{count} GPU(s)"
   device = [*gpus, *tf.config.list_physical_devices("CPU")][0]
   limit = {"memory_limit": _MEGABYTES} if gpus else {}
   parts = [tf.config.LogicalDeviceConfiguration(**limit) for _ in range(count)]
   tf.config.set_logical_device_configuration(device, parts)
   return f"{count} parts of one GPU, without NCCL" if gpus else f"{count} logical CPU device(s)"
+
+
+def visible_gpus(count: int) -> str:
+  """CUDA_VISIBLE_DEVICES for a process that is to see no more than so many GPUs of this one's."""
+  visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+  # CUDA stops at the first number without a GPU.
+  numbers = map(str, range(count)) if visible is None else visible.split(",")
+  return ",".join(list(numbers)[:count])
 
 
 def main(strategy: str, folder: str, *names: str) -> int:

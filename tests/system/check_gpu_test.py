@@ -85,11 +85,12 @@ def test_what_is_skipped_is_not_counted_as_passed():
 
 
 def test_what_fails_is_named():
-  failed = {"outcome": "failed", "why": "Not equal to tolerance atol=1e-05", "share": 7.0}
+  failed = {"outcome": "failed", "why": "Not equal " * 20, "share": 71.0, "difference": 0.5}
   tests = {"a_test.py::test_loss": {}, "b_test.py::test_all[7]": failed}
   assert _row(tests) == (
     FAILED,
-    "1 of 2 tests failed; test_all[7]: Not equal to tolerance atol=1e-05",
+    "1 of 2 tests failed; largest difference 0.5, 7,100% of what is allowed; test_all[7]: "
+    + "Not equal " * 12,
   )
 
 
@@ -223,7 +224,9 @@ def test_each_type_is_beside_the_same_type_of_the_peer(train):
   figure = "20 examples/s, mean loss 0.5000 (float32 0.5000); 2.00 times transformers bfloat16"
   assert rows["--dtype=bfloat16"] == rows["--fast"] == (PASSED, f"{figure} (mean loss 0.4000)")
   on_cpu = train({}, is_gpu=False)
-  assert "PyTorch's needs a GPU" in on_cpu["--dtype=float16"][1]
+  beside = "--dtype=float16 beside transformers"
+  assert on_cpu.pop(beside) == (NOT_RUN, "PyTorch's float16 needs a GPU")
+  assert list(on_cpu) == list(rows)
   assert "examples/s" not in on_cpu["--fast"][1]
 
 
@@ -238,18 +241,22 @@ def test_a_type_that_fails_or_learns_otherwise_leaves_the_others(train, tmp_path
 
 def test_peers_that_fail_or_are_missing_are_no_fault_of_ours(train):
   rows = train({}, peer="RuntimeError: CUDA")
-  assert {result for result, _ in rows.values()} == {PASSED}
-  assert rows["--fast"][1].endswith("bfloat16 not run, it failed: RuntimeError: CUDA")
+  ends = {flag: result for flag, (result, _) in rows.items()}
+  assert ends == {
+    **dict.fromkeys(gpu_training.VARIANTS, PASSED),
+    **{f"{flag} beside transformers": NOT_RUN for flag in gpu_training.VARIANTS},
+  }
+  assert rows["--fast beside transformers"][1] == "it failed: RuntimeError: CUDA"
   rows = train({}, peer={})
-  assert rows.pop("beside transformers") == (NOT_RUN, "no peer")
+  assert rows["--fast beside transformers"] == (NOT_RUN, "no peer")
   assert rows["--fast"] == (PASSED, "20 examples/s, mean loss 0.5000 (float32 0.5000)")
 
 
 @pytest.mark.parametrize(
   ("gpus", "count", "expected"),
   [
-    (4, 2, "2 of 4 GPUs"),
-    (1, 1, "1 of 1 GPUs"),
+    (4, 2, "2 GPU(s)"),
+    (1, 1, "1 GPU(s)"),
     (1, 2, "2 parts of one GPU, without NCCL"),
     (0, 2, "2 logical CPU device(s)"),
   ],
@@ -270,6 +277,17 @@ def test_devices_of_several_are_gpus_first(monkeypatch, gpus, count, expected):
     # TensorFlow divides a GPU by limits, and the CPU without.
     assert all(bool(each.memory_limit) == bool(gpus) for each in configurations)
   assert bool(parts) != bool(visible)
+
+
+@pytest.mark.parametrize(
+  ("visible", "count", "expected"),
+  [(None, 2, "0,1"), ("4,5,6", 2, "4,5"), ("3", 2, "3"), ("-1", 1, "-1"), ("", 2, "")],
+)
+def test_a_process_sees_no_more_gpus_than_it_uses(monkeypatch, visible, count, expected):
+  monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+  if visible is not None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+  assert several_devices.visible_gpus(count) == expected
 
 
 # ---------------------------------------------------------------------------------------------
@@ -373,5 +391,5 @@ def test_the_command_checks_itself_on_the_cpu(tmp_path, golden_dir):
   assert done.returncode == 0, done.stdout + done.stderr
   facts = common.last_json(done.stdout)
   not_run = [row["check"] for row in facts["results"] if row["result"] != PASSED]
-  assert not_run == ["training beside transformers"]
-  assert facts["counts"] == {"passed": 11, "not run": 1, "FAILED": 0}
+  assert not_run == [f"training {flag} beside transformers" for flag in gpu_training.VARIANTS]
+  assert facts["counts"] == {"passed": 11, "not run": 4, "FAILED": 0}

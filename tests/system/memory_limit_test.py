@@ -7,6 +7,7 @@ nothing else limits them: `make check-gpu`.
 """
 
 import os
+import re
 import subprocess
 import sys
 
@@ -83,7 +84,7 @@ def test_a_batch_that_does_not_fit(flags, more, expected, record_property):
   assert error[0].startswith("ERROR: Out of memory")
   assert f"Lower {expected}={_BATCH}" in error[0]
   assert not _GPU_BYTES or " on CPU:" not in error[0]
-  record_property("note", error[0].removeprefix("ERROR: "))
+  record_property("note", re.search(rf"Out of memory.* Lower {expected}=\d+", error[0])[0])
 
 
 def test_texts_that_do_not_fit(flags, tmp_path):

@@ -52,9 +52,10 @@ def run(tmp_path_factory, names):
 
 
 def _run_mirrored(strategy, folder, names):
+  visible = several_devices.visible_gpus(several_devices.MIRRORED[strategy])
   done = subprocess.run(
     [sys.executable, "-m", "tests.kit.several_devices", strategy, folder, *names],
-    env=several_devices.environment(),
+    env=several_devices.environment(CUDA_VISIBLE_DEVICES=visible),
     capture_output=True,
     text=True,
   )
