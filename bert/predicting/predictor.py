@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 
 from bert.checkpoints import sentence_pooling
+from bert.io import text_lines
 from bert.model import out_of_memory
 from bert.predicting.fixed_batch_shapes import FixedBatchShapes, Shape
 from bert.predicting.load_model import (
@@ -129,12 +130,13 @@ class Predictor:
     """The results of all items, in their order."""
     return list(self.stream(items))
 
-  def stream(self, items: Iterable, source: str | None = None) -> Iterator:
+  def stream(self, items: Iterable, source: text_lines.Source | None = None) -> Iterator:
     """Yields the results one by one, in the order of the items, with one chunk in memory.
 
     Args:
       items: the inputs; a text or a dictionary is one item.
-      source: the file whose lines the items are, if they are; errors name it and the line.
+      source: the file whose lines the items are, if they are; errors name it and the line. Or
+        what an error says of the place of item 1, 2, ...
 
     Raises:
       OutOfMemoryError: a batch does not fit into memory.
@@ -152,14 +154,14 @@ class Predictor:
     while chunk := list(itertools.islice(features, self.chunk_size)):
       yield from self._results(chunk)
 
-  def _featurized(self, items: Iterable, source: str | None) -> Iterator[Features]:
+  def _featurized(self, items: Iterable, source: text_lines.Source | None) -> Iterator[Features]:
     for number, item in enumerate(items, start=1):
       try:
         yield self._featurize(item)
       except ValueError as error:
         if source is None:
           raise
-        raise ValueError(f"{source}, line {number}: {error}") from None
+        raise ValueError(f"{text_lines.place(source, number)}: {error}") from None
 
   def _results(self, features: list[Features]) -> list:
     lengths = [self._length(each) for each in features]
@@ -180,7 +182,8 @@ class Predictor:
       stop = min(start + self.batch_size, len(lengths))
       while (
         stop < len(lengths)
-        and (stop + 1 - start) * lengths[shortest_first[stop]] <= self.batch_tokens
+        # An empty text has length 0, and counts: with a batch size of 1 it is alone, too.
+        and (stop + 1 - start) * max(1, lengths[shortest_first[stop]]) <= self.batch_tokens
       ):
         stop += 1
       yield shortest_first[start:stop], None
