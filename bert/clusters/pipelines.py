@@ -62,6 +62,7 @@ def run(pipeline: beam.Pipeline, beam_args: str):
     WorkError: a worker could not use its input; its message, without the runner's own words.
     RunnerError: the runner failed.
   """
+  result = None
   try:
     result = pipeline.run()
     result.wait_until_finish()
@@ -72,6 +73,9 @@ def run(pipeline: beam.Pipeline, beam_args: str):
       raise  # a fault of the program keeps its traceback
     reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
     raise RunnerError(f"Beam's runner failed (--beam_args={beam_args!r}): {reason[0]}") from error
+  finally:
+    if client := getattr(result, "client", None):
+      client.close()  # Dask's runner leaves it open, and with it the workers' memory of results
   return result
 
 

@@ -30,5 +30,3 @@ def two_workers(folder: pathlib.Path) -> Iterator[str]:
         "--runner=apache_beam.runners.dask.dask_runner.DaskRunner "
         f"--dask_client_address={cluster.scheduler_address}"
       )
-      with contextlib.suppress(ValueError):  # no pipeline ran
-        distributed.default_client().close()  # Beam's, which would wait for the cluster to return.

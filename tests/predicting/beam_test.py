@@ -5,6 +5,7 @@ The first tests have a model that needs no TensorFlow. Several processes: beam_c
 
 import json
 import os
+import pickle
 import sys
 from typing import NamedTuple
 
@@ -97,6 +98,22 @@ def test_every_line_once_in_order_and_the_model_once(shout, tmp_path):
     *("a", "b", "log"),
     *(f"out-0000{number}-of-00004" for number in range(4)),
   ]
+
+
+def test_a_process_loads_one_model_and_repeats_no_shard(tmp_path):
+  """A runner copies a step for each bundle, and repeats what a lost worker had finished."""
+  pytest.importorskip("apache_beam")
+  from bert.predicting import beam
+
+  path, log = tmp_path / "text", tmp_path / "log"
+  path.write_text("a\nb\n")
+  step = pickle.dumps(beam.WriteShard(Shouted(str(log))))
+  for name in ("one", "two", "one"):
+    copy = pickle.loads(step)
+    copy.setup()
+    copy.process((str(tmp_path / name), (str(path), 0, None), 5))
+  assert (tmp_path / "two").read_text() == "5 A!\n6 B!\n"
+  assert log.read_text().split() == ["load", "write", "write"]
 
 
 def test_a_second_run_computes_what_is_missing_alone(shout, tmp_path):
