@@ -58,7 +58,10 @@ def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Texts and vectors"):
     path_flags.define(
-      "input_file", None, "Texts, one on each line, or two with ||| between them; - for stdin."
+      "input_file",
+      None,
+      "Texts, one on each line, or two with ||| between them; - for stdin.",
+      several=True,
     )
     path_flags.define("output_file", None, "Output file of the vectors; - prints the JSON lines.")
     flags.DEFINE_string(

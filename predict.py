@@ -57,7 +57,9 @@ def define_flags() -> None:
       "answers: the task the model was fine-tuned for. vectors: one vector for each text, the mean "
       "of the last layer. fill_mask: word pieces for each [MASK], from a pre-trained model.",
     )
-    path_flags.define("input_file", "-", "Input, one item per line; - is standard input.")
+    path_flags.define(
+      "input_file", "-", "Input, one item per line; - is standard input.", several=True
+    )
     path_flags.define("output_file", "-", "Output, one JSON object per line; - is standard output.")
     flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
     shared_flags.define_prediction_dtype_flag()
