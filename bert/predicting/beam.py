@@ -52,7 +52,7 @@ def write_shards(
   Raises:
     WorkError: a line, the model or a file cannot be used.
     RunnerError: the options cannot be read, or the runner failed.
-    OutputError: files of another run are in the way, or the files are not where they should be.
+    ShardError: files of another run are in the way, or the files are not where they should be.
   """
   shards = text_shards.plan(output_file, input_files, num_shards)
   facts = {"text": text_shards.identity(*input_files), **work.facts()}
@@ -140,7 +140,7 @@ def _line_counts(shards: Sequence[Shard], output_file: str, beam_args: str) -> l
     counts = dict(json.loads(filesystem.read_bytes(path)))
     filesystem.remove(path)
   except FileNotFoundError:
-    raise text_shards.OutputError(
+    raise text_shards.ShardError(
       f"{os.path.dirname(output_file) or '.'} is not the folder that the workers see: {path} is "
       "not here. The output must be a path that all machines share."
     ) from None

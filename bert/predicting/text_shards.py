@@ -142,7 +142,7 @@ def numbered(shards: Sequence[Shard], counts: Sequence[int]) -> list[Shard]:
 # Files of earlier runs.
 
 
-class OutputError(ValueError):
+class ShardError(ValueError):
   """Files of another run are where the results should go, or results are not where they should."""
 
 
@@ -158,13 +158,13 @@ def claim(shards: Sequence[Shard], output_file: str, facts: Mapping[str, Any]) -
     facts: what decides the content of the shards.
 
   Raises:
-    OutputError: there are files of another run.
+    ShardError: there are files of another run.
   """
   note = _note_path(output_file)
-  facts = json.loads(json.dumps({**facts, "shards": len(shards)}))
+  facts = json.loads(json.dumps({**facts, "shards": len(shards)}, default=str))
   there = set(existing(output_file))
   if there and (different := _differences(note, facts)):
-    raise OutputError(
+    raise ShardError(
       f"{min(there)} is there already, of another run ({different}). Remove "
       f"{output_file}-*-of-*, or give another --output_file."
     )
@@ -198,11 +198,11 @@ def _differences(note: str, facts: Mapping[str, Any]) -> str:
 
 
 def check_complete(shards: Sequence[Shard], output_file: str) -> None:
-  """Raises an OutputError if a file is missing at the end of a run."""
+  """Raises an ShardError if a file is missing at the end of a run."""
   there = set(existing(output_file))
   missing = [shard.output for shard in shards if shard.output not in there]
   if missing:
-    raise OutputError(
+    raise ShardError(
       f"{missing[0]} is not here at the end: the workers wrote it to a disk of their own. The "
       "output must be a path that all machines share."
     )

@@ -75,10 +75,10 @@ def test_the_same_run_goes_on_and_another_is_refused(tmp_path):
   assert len(names) == 3
   pathlib.Path(names[1]).write_text("done")
   assert claimed(tmp_path) == [names[0], names[2]]
-  with pytest.raises(text_shards.OutputError, match=r"out-00001-of-00003 is there .*other shards"):
+  with pytest.raises(text_shards.ShardError, match=r"out-00001-of-00003 is there .*other shards"):
     claimed(tmp_path, count=2)
   other = {**FACTS, "settings": {"layers": (-2,)}}
-  with pytest.raises(text_shards.OutputError, match=r"other settings.*Remove .*out-\*-of-\*, or"):
+  with pytest.raises(text_shards.ShardError, match=r"other settings.*Remove .*out-\*-of-\*, or"):
     claimed(tmp_path, facts=other)
   assert claimed(tmp_path) == [names[0], names[2]], "a refused run changes nothing"
   os.remove(names[1])
@@ -91,7 +91,7 @@ def test_files_of_nobody_knows_whom_are_refused(tmp_path, note):
   (tmp_path / "out-1-of-2").write_text("no shard")
   if note is not None:
     (tmp_path / ".out.run.json").write_text(note)
-  with pytest.raises(text_shards.OutputError, match=r"run.json does not say which"):
+  with pytest.raises(text_shards.ShardError, match=r"run.json does not say which"):
     claimed(tmp_path)
   assert (tmp_path / "out-00000-of-00001").read_text() == "of somebody"
 
@@ -101,7 +101,7 @@ def test_a_file_that_is_missing_at_the_end_is_named(tmp_path):
   shards = text_shards.plan(str(tmp_path / "out"), [str(tmp_path / "text")], 3)
   for name in names[:2]:
     pathlib.Path(name).touch()
-  with pytest.raises(text_shards.OutputError, match="out-00002-of-00003 is not here at the end"):
+  with pytest.raises(text_shards.ShardError, match="out-00002-of-00003 is not here at the end"):
     text_shards.check_complete(shards, str(tmp_path / "out"))
   pathlib.Path(names[2]).touch()
   text_shards.check_complete(shards, str(tmp_path / "out"))
