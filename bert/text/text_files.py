@@ -8,7 +8,6 @@
 Files whose names end in `.gz` are compressed; remote files are opened by TensorFlow.
 """
 
-import codecs
 import gzip
 import itertools
 import os
@@ -18,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 from absl import logging
 
-from bert.io import filesystem
+from bert.io import filesystem, other_formats
 
 
 class CorpusError(ValueError):
@@ -63,10 +62,11 @@ def total_bytes(input_files: Iterable[str]) -> int:
 def _check_readable(path: str) -> None:
   if os.path.isdir(path):
     raise CorpusError(f"--input_file: {path} is a folder. Write {os.path.join(path, '*')} instead.")
-  with open(path, "rb") as reader:  # an OSError names the file
-    head = reader.read(4)
-  if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-    raise CorpusError(f"--input_file: {path} is UTF-16 text. Convert it to UTF-8.")
+  with filesystem.open_to_read(path) as reader:  # an OSError names the file
+    head = reader.read(other_formats.LONGEST)
+  other = other_formats.find(head, pages=False)
+  if other and not path.endswith(".gz"):
+    raise CorpusError(f"--input_file: {path} is {other[0]}. {other[1]}")
 
 
 # ---------------------------------------------------------------------------------------------
