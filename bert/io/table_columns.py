@@ -182,6 +182,10 @@ class TableReader:
             f"{len(row)} columns, expected {len(first)} as in the {first_row}.",
             "Does a text contain the delimiter? " + SKIP_ADVICE,
           )
+        if has_header and len(row) > 1 and row == first:
+          raise row.error(
+            "the names of the columns once more.", "Were files put together? " + SKIP_ADVICE
+          )
         examples.append(to_example(row))
       except DataError as error:
         self.on_bad_row(error)

@@ -66,6 +66,7 @@ TABLES = [
     case("a merge by git", "text_a,label\n<<<<<<< HEAD\na,pos\n", "line 2", "'<<<<<<< HEAD'"),
     case("a remark above", "# made by x\n" + _ROWS, "line 1", "which has # made by x"),
     case("what pandas prints", "    text_a label\n0   a film   pos\n", "which has text_a label"),
+    case("two files in one", _ROWS + _ROWS, "line 14", "the names of the columns once more"),
     case("padding of zeros", _ROWS.encode() + b"\0" * 99, "line 14", "NUL byte"),
   ),
   _own(
