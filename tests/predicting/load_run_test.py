@@ -402,8 +402,7 @@ EVAL_FILES = {
   "swag": "test.csv",
   "similarity": "test.csv",
 }
-ENGINES = ["litert"]
-ENGINES_FORMAT = "litert"
+ENGINES = ["onnxruntime", "litert"]
 METRICS = {
   "classifier": "accuracy",
   "squad": "exact",
@@ -419,7 +418,7 @@ def test_an_export_for_other_engines_answers_as_the_run_did(finished, task, tmp_
   eval_file = done.out.parent / EVAL_FILES[task]
   if not eval_file.exists():
     shutil.copy(done.out.parent / "test.tsv", eval_file)
-  flags = {"init_checkpoint": done.out, "export_dir": tmp_path / "export", "format": ENGINES_FORMAT}
+  flags = {"init_checkpoint": done.out, "export_dir": tmp_path / "export", "format": "onnx,litert"}
   run(export_hub, **flags, int8="dynamic", eval_file=eval_file)
   assert (tmp_path / "export" / "config.json").is_file()
   for engine in ENGINES:

@@ -19,7 +19,10 @@ class OnnxRuntimeEngine:
   name = "onnxruntime"
 
   def __init__(self, session: onnxruntime.InferenceSession):
+    """Takes a session; a ValueError says that its model is of another program."""
     names = {each.name for each in session.get_inputs()}
+    if unknown := sorted(names - set(INPUTS.values())):
+      raise ValueError(f"it has the input {unknown[0]}, which is none of a text's")
     self._names = {name: own for name, own in INPUTS.items() if own in names}
     self._outputs = [each.name for each in session.get_outputs()]
     self._session = session
