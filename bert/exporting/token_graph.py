@@ -32,22 +32,23 @@ class TokenGraph:
       read `segment_ids`.
     outputs: names of what it gives.
     function: the traced function, of all of `SEQUENCES`.
-    variables: by the checkpoint's names, with random values until `load`, or zeros.
+    variables: by the checkpoint's names, with random values until `load`.
   """
 
   def __init__(
     self,
     build: Callable[[Tensors], Tensors],
     optional: tuple[str, ...] = (),
-    seed: int | None = 12345,
+    for_engine: bool = False,
   ):
     """Traces `build`: from the features of `SEQUENCES` to tensors `[R, ...]`.
 
-    Checkpoints may lack the variables whose names begin with one of `optional`. The seed is that of
-    the variables' values until `load`, None for zeros, which take less time.
+    Checkpoints may lack the variables whose names begin with one of `optional`. With
+    `for_engine` the model is faster after `load`, and nothing before it: see
+    `variables.FilledStore`. Exports hold no such variables beside those of the checkpoint.
     """
     self._optional = optional
-    self._store = variables.VariableStore(seed)
+    self._store = variables.FilledStore() if for_engine else variables.VariableStore()
 
     def build_in_store(**features):
       with variables.use_store(self._store), kernels.portable_blocks():
@@ -69,6 +70,8 @@ class TokenGraph:
       CheckpointError: the checkpoint lacks a variable, or has it in another shape.
     """
     saved_models.load_all(checkpoint, self.variables, self._optional)
+    if isinstance(self._store, variables.FilledStore):
+      self._store.finish()
 
   def __call__(self, features: Mapping[str, Any]) -> Tensors:
     """Computes name -> tensor `[R, ...]` of arrays; those that are not in `inputs` may miss."""
@@ -82,7 +85,7 @@ def of_task(
   head: Head,
   dtype: str = "float32",
   skip_padding: bool = False,
-  seed: int | None = 12345,
+  for_engine: bool = False,
 ) -> TokenGraph:
   """Traces a task's model.
 
@@ -91,11 +94,11 @@ def of_task(
     head: what is computed of the encoder's outputs, see `Head.scores`.
     dtype: of matrix products.
     skip_padding: whether to compute tokens alone: faster in TensorFlow.
-    seed: see `TokenGraph`.
+    for_engine: see `TokenGraph`.
   """
   options = {"dtype": tf.as_dtype(dtype), "skip_padding": skip_padding}
   return TokenGraph(
-    lambda features: head.scores(Batch(config, features, options=options)), seed=seed
+    lambda features: head.scores(Batch(config, features, options=options)), for_engine=for_engine
   )
 
 
