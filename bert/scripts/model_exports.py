@@ -217,7 +217,7 @@ def _graph_of(model: Described, checkpoint: str):
     has_pooler = any(name.startswith(prefix) for name in reading.names_and_shapes(checkpoint))
     if model.config.family.has_pooler and not has_pooler:
       logging.info("%s has no pooler: the export gives last_hidden_state alone.", checkpoint)
-    graph = token_graph.of_encoder(model.config, has_pooler, seed=None)
+    graph = token_graph.of_encoder(model.config, has_pooler)
   else:
     try:
       head = model.kind.head_class().of_run(model.facts, model.settings)
@@ -226,7 +226,7 @@ def _graph_of(model: Described, checkpoint: str):
         f"{checkpoint}: what its run has noted of the task lacks something ({error}), so the head "
         "cannot be made. Export the encoder: --head=none."
       ) from None
-    graph = token_graph.of_task(model.config, head, seed=None)
+    graph = token_graph.of_task(model.config, head)
   graph.load(checkpoint)
   return graph
 

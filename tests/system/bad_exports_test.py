@@ -285,7 +285,7 @@ PREDICTIONS = [
     "a model of other inputs",
     of_opset(17),
     {"engine": "onnxruntime"},
-    "model.onnx cannot be read by onnxruntime: it has the input pixels",
+    "model.onnx reads pixels; models of texts read",
   ),
   ("no onnxruntime", without_onnxruntime, {"engine": "onnxruntime"}, "bert-alive[onnx]"),
   ("no runtime", without("ai_edge_litert"), {}, 'pip install "bert-alive[litert]"'),
