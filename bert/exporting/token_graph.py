@@ -35,7 +35,6 @@ class TokenGraph:
     variables: by the checkpoint's names, with random values until `load`.
     blocks: the blocks of a transformer in the function, for engines that have operators for them.
     title: what messages call the model.
-    variables: by the checkpoint's names, with random values until `load`.
   """
 
   def __init__(
