@@ -159,9 +159,14 @@ class LinePlace(NamedTuple):
 
 def describe_place(place: LinePlace) -> str:
   """Writes file and line number, counted only now: the reader of a part does not know it."""
+  return f"{place.path}, line {line_number(place)}"
+
+
+def line_number(place: LinePlace) -> int:
+  """Counts the lines up to this one, which is included."""
   number, position = 1, place.position
   with open_bytes(place.path) as reader:
     while position > 0 and (data := reader.read(min(position, 1 << 20))):
       number += data.count(b"\n")
       position -= len(data)
-  return f"{place.path}, line {number}"
+  return number
