@@ -28,7 +28,6 @@ from absl import flags, logging
 
 from bert.io.text_lines import STANDARD_STREAM, check_output_file, read_lines, written_output
 from bert.predicting import answer_lines, load_export, masked_words
-from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
 from bert.scripts import (
   command_line,
@@ -148,11 +147,8 @@ def _check_engine() -> None:
       "--task=fill_mask is computed by TensorFlow, from a checkpoint: exports for other engines "
       "have no head for masked words."
     )
-  if runner_flags.is_beam() and is_export() and FLAGS.engine == "auto":
-    raise command_line.UsageError(
-      f"--runner=beam with --engine=auto: each worker would choose an engine for itself. Name one: "
-      f"--engine={' or '.join(registry.FORMATS)}."
-    )
+  if is_export():
+    runner_flags.check_engine()
 
 
 def load_predictor() -> Predictor:
