@@ -9,6 +9,7 @@
 Letters in shapes: R = rows, S = sequence length.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -176,17 +177,32 @@ def export(
     batches = list(batches_of(texts, tokenizer, model.max_seq_length))
   graph = _graph_of(model, checkpoint)
   with atomic_files.folder_written_whole(export_dir) as folder:
-    if SAVED_MODEL in wanted.formats:
-      write_saved_models(folder)
-    model_folder.write_description(folder, model)
-    if labels := model.facts.get("labels"):
-      run_files.write_label_map(folder, labels)
-    for name in wanted.others:
-      os.makedirs(os.path.join(folder, name))
-      _WRITERS[name][1](graph, folder, wanted, batches)
-    report = _report(folder, wanted, model, model_files.run_folder_of(checkpoint))
-    model_card.write(folder, model, _name_of(checkpoint), report)
+    with _naming(export_dir, folder):
+      if SAVED_MODEL in wanted.formats:
+        write_saved_models(folder)
+      model_folder.write_description(folder, model)
+      trained_in = model_files.run_folder_of(checkpoint)
+      if labels := model.kind and (
+        model.facts.get("labels") or run_files.labels_of_earlier_run(trained_in)
+      ):
+        run_files.write_label_map(folder, labels)
+      for name in wanted.others:
+        os.makedirs(os.path.join(folder, name))
+        _WRITERS[name][1](graph, folder, wanted, batches)
+      report = _report(folder, wanted, model, trained_in)
+      model_card.write(folder, model, _name_of(checkpoint), report)
   logging.info("Wrote %s: %s.", export_dir, ", ".join(wanted.formats))
+
+
+@contextlib.contextmanager
+def _naming(export_dir: str, aside: str) -> Iterator[None]:
+  """Names the user's folder in errors, in the place of the one that is written aside."""
+  try:
+    yield
+  except ValueError as error:
+    if aside not in str(error):
+      raise
+    raise ValueError(str(error).replace(aside, export_dir)) from error
 
 
 def _report(
