@@ -195,6 +195,11 @@ def _xor(op):
   return op.add("Xor")
 
 
+@_writes("IsFinite")
+def _is_finite(op):
+  return op.add("Not", op.add("Or", op.add("IsNaN"), op.add("IsInf")))
+
+
 @_writes("Rsqrt")
 def _rsqrt(op):
   return op.add("Reciprocal", op.add("Sqrt"))

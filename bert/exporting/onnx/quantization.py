@@ -108,7 +108,7 @@ def _is_product(rewriting: Rewriting, node: onnx.NodeProto) -> bool:
   if node.op_type == "Attention":  # its quantized form knows no scores that are added
     return len(node.input) < 5
   is_product = node.op_type == "MatMul" or (node.op_type == "Gemm" and not node.attribute)
-  shape = rewriting.shape(node.input[1]) if is_product else ()
+  shape: tuple[int, ...] = rewriting.shape(node.input[1]) if is_product else ()
   if len(shape) != 2 or min(shape) < _MIN_SIDE:
     return False
   source = rewriting.source(node.input[0])
@@ -121,7 +121,7 @@ def _is_after_gelu(rewriting, node) -> bool:
 
 
 def _is_look_up(rewriting, node) -> bool:
-  shape = rewriting.shape(node.input[0]) if node.op_type == "Gather" else ()
+  shape: tuple[int, ...] = rewriting.shape(node.input[0]) if node.op_type == "Gather" else ()
   return len(shape) == 2 and shape[0] >= _MIN_WORDS
 
 
@@ -150,7 +150,8 @@ def _even(rewriting: Rewriting) -> onnx.ModelProto:
 def _even_product(rewriting, node, norm) -> None:
   values, weights = node.input[0], node.input[1]
   matrix = rewriting.array(weights)
-  factors = _factors(*(rewriting.array(name) for name in norm.input[1:3]), matrix)
+  gamma, beta = (rewriting.array(name) for name in norm.input[1:3])
+  factors = _factors(gamma, beta, matrix)
   mark = f"{weights}/after/{norm.input[1]}"
   node.input[1] = rewriting.keep(f"{mark}/even", matrix * factors[:, np.newaxis])
   inverse = rewriting.keep(f"{mark}/factors", 1 / factors)

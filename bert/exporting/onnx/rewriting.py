@@ -37,7 +37,7 @@ class Rewriting:
     self.nodes.append(helper.make_node(kind, inputs, outputs, outputs[0], domain=domain, **options))
     self.made.update(outputs)
 
-  def keep(self, name: str, array: np.ndarray) -> str:
+  def keep(self, name: str, array: Any) -> str:
     """Adds a weight, unless there is one of that name; returns the name."""
     if name not in self._weights:
       self._weights[name] = numpy_helper.from_array(np.asarray(array), name)
