@@ -29,15 +29,18 @@ The similarity of the two texts of each line, for models trained on similarity:
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from absl import flags, logging
 
 from bert.checkpoints import sentence_pooling
+from bert.exporting import model_folder
 from bert.io import filesystem, text_lines
-from bert.predicting import extraction, sentence_vectors
+from bert.predicting import extraction, load_export, load_model, sentence_vectors
 from bert.predicting.vector_files import WRITERS, TextVectors
 from bert.scripts import (
   command_line,
@@ -93,6 +96,7 @@ def define_flags() -> None:
       "use_one_hot_embeddings", False, "Look up words by a matrix product, which is faster on TPUs."
     )
     shared_flags.define_prediction_dtype_flag()
+    shared_flags.define_engine_flags()
   runner_flags.define_for_lines()
   with flag_groups.flag_group("Picture"):
     path_flags.define(
@@ -253,19 +257,8 @@ def model_fn_builder(
 def main(_) -> None:
   """Extracts vectors as the flags say."""
   layers = check_flags()
-  settings = model_flags.with_readable_length(run_settings.resolve(run_settings.from_flags()))
-  bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  try:
-    sentence_vectors.check_layers(layers, bert_config.num_hidden_layers)
-  except ValueError as error:
-    raise command_line.UsageError(f"--layers={FLAGS.layers}: {error}") from None
-  is_none = FLAGS.similarity and FLAGS.pooling == "none"
-  pooling = sentence_pooling.choose(
-    None if is_none else FLAGS.pooling,
-    settings.init_checkpoint,
-    "mean" if FLAGS.similarity else "none",
-  )
-  work = extraction_of_flags(settings, layers, pooling)
+  is_export = load_export.is_export(FLAGS.init_checkpoint)
+  work, bert_config, tokenizer = (_of_export if is_export else _of_checkpoint)(layers)
   if runner_flags.is_beam():
     runner_flags.write_shards(work, needs_index=work.needs_index)
     return
@@ -284,6 +277,54 @@ def main(_) -> None:
   )
   if FLAGS.plot:
     plot(sample)
+
+
+def _of_checkpoint(layers: Sequence[int]) -> tuple[extraction.Extraction, Any, Any]:
+  """Returns what the flags say of the vectors, the configuration and the tokenizer."""
+  if FLAGS.engine not in ("auto", "tensorflow") or FLAGS.precision != "float32":
+    raise command_line.UsageError(
+      f"--engine={FLAGS.engine} --precision={FLAGS.precision}: {FLAGS.init_checkpoint} is no "
+      "export. Write one: export_hub.py --format=onnx or litert."
+    )
+  settings = model_flags.with_readable_length(run_settings.resolve(run_settings.from_flags()))
+  bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  try:
+    sentence_vectors.check_layers(layers, bert_config.num_hidden_layers)
+  except ValueError as error:
+    raise command_line.UsageError(f"--layers={FLAGS.layers}: {error}") from None
+  is_none = FLAGS.similarity and FLAGS.pooling == "none"
+  pooling = sentence_pooling.choose(
+    None if is_none else FLAGS.pooling,
+    settings.init_checkpoint,
+    "mean" if FLAGS.similarity else "none",
+  )
+  return extraction_of_flags(settings, layers, pooling), bert_config, tokenizer
+
+
+def _of_export(layers: Sequence[int]) -> tuple[extraction.Extraction, Any, Any]:
+  """As `_of_checkpoint`, of an export for another engine: the last layer, pooled."""
+  from bert import tokenization
+
+  runner_flags.check_engine()
+  try:
+    given = load_export.read_encoder(
+      FLAGS.init_checkpoint, layers, FLAGS.pooling, FLAGS.spm_model_file or FLAGS.vocab_file
+    )
+  except ValueError as error:
+    raise command_line.UsageError(f"--init_checkpoint={FLAGS.init_checkpoint}: {error}") from None
+  settings = run_settings.from_flags().replace(
+    bert_config_file=os.path.join(FLAGS.init_checkpoint, model_folder.CONFIG),
+    vocab_file=given.vocab_file,
+    do_lower_case=given.do_lower_case,
+  )
+  if "max_seq_length" not in settings.given:
+    settings = settings.replace(max_seq_length=given.max_seq_length)
+  load_model.check_length(settings.max_seq_length, given.config.longest_sequence)
+  pooling = FLAGS.pooling or given.pooling or "mean"
+  work = extraction_of_flags(settings, layers, pooling)
+  work = work._replace(engine=FLAGS.engine, precision=FLAGS.precision)
+  tokenizer = tokenization.load_tokenizer(given.vocab_file, given.do_lower_case)
+  return work, given.config, tokenizer
 
 
 def check_flags() -> list[int]:

@@ -29,6 +29,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert.model import kernels
+from bert.model.block_notes import noted
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 from bert.model.embeddings import embedding_lookup, embedding_postprocessor, positions_of
 from bert.model.families import LAYER_NORM_EPSILON, LayerNames
@@ -404,6 +405,13 @@ def attention_layer(
   probs = kernels.softmax_dropout(scores, adder, attention_probs_dropout_prob, seed, dtype)
 
   context = from_rows.from_heads(product(probs, value, dtype))  # [B * F, N * H] or [M, N * H]
+  has_activations = any((query_act, key_act, value_act))
+  if to_rows.has_padding and not has_activations and not attention_probs_dropout_prob:
+    parts = {"query": to_query, "key": to_key, "value": to_value}
+    inputs = {f"{name}/{part}": getattr(p, part) for name, p in parts.items() for part in p.PARTS}
+    inputs |= {"queries": from_2d, "keys": to_2d, "mask": attention_mask, "adder": adder}
+    inputs["batch_size"] = batch_size
+    noted("attention", context, {"heads": num_attention_heads}, **inputs)
   return context if do_return_2d_tensor else from_rows.restore(context)
 
 

@@ -3,6 +3,7 @@
   python predict.py --init_checkpoint=/tmp/mrpc_output --vocab_file=vocab.txt < pairs.txt
   python predict.py --saved_model=/tmp/squad_output/export --input_file=questions.jsonl
   python predict.py --task=vectors --init_checkpoint=uncased_L-12_H-768_A-12 < texts.txt
+  python predict.py --init_checkpoint=/tmp/mrpc_export --engine=onnxruntime < pairs.txt
 
 A line holds a text, or two texts with ` ||| ` between them, or a JSON object with the inputs by
 name, such as `{"question": "Who?", "context": "It was me."}` or
@@ -26,7 +27,7 @@ from typing import Any
 from absl import flags, logging
 
 from bert.io.text_lines import STANDARD_STREAM, check_output_file, read_lines, written_output
-from bert.predicting import answer_lines, masked_words
+from bert.predicting import answer_lines, load_export, masked_words
 from bert.predicting.predictor import Predictor
 from bert.scripts import (
   command_line,
@@ -63,6 +64,7 @@ def define_flags() -> None:
     path_flags.define("output_file", "-", "Output, one JSON object per line; - is standard output.")
     flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
     shared_flags.define_prediction_dtype_flag()
+    shared_flags.define_engine_flags()
     shared_flags.define_batch_invariant_flag()
   runner_flags.define_for_lines()
   shared_flags.define_model_flags(runs_model=False)
@@ -76,7 +78,8 @@ def main(_) -> None:
     work = answer_lines.AnswerLines(predictor_of_flags(), _result_name(), plugins)
     runner_flags.write_shards(work)
     return
-  hardware.start_tensorflow()
+  if not is_export():
+    hardware.start_tensorflow()
   is_interactive = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
   predictor = load_predictor()
   if is_interactive:
@@ -99,16 +102,22 @@ def _result_name() -> str | None:
   return "vector" if FLAGS.task == "vectors" else None
 
 
+def is_export() -> bool:
+  """Tells whether the model is an export for other engines than TensorFlow."""
+  return bool(FLAGS.init_checkpoint) and load_export.is_export(FLAGS.init_checkpoint)
+
+
 def check_flags() -> None:
   """Checks the flags, before anything is loaded.
 
   Raises:
-    UsageError: no model is named, or two.
+    UsageError: no model is named, or two, or the engine cannot be.
     OSError: `--output_file` cannot be written.
   """
   if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
     raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
   run_settings.from_flags().check_at_least(1, "batch_size")
+  _check_engine()
   runner_flags.check("num_shards")
   if runner_flags.is_beam():
     runner_flags.check_files()
@@ -122,6 +131,24 @@ def check_flags() -> None:
   elif FLAGS.task == "answers":
     ignored = ["bert_config_file", "do_lower_case"]
   command_line.explain_ignored_flags(dict.fromkeys(ignored, "the model has its own"))
+
+
+def _check_engine() -> None:
+  """Raises a UsageError where the engine cannot compute the model, or the task."""
+  asked = [f"--{name}={FLAGS[name].value}" for name in ("engine", "precision")]
+  is_other = FLAGS.engine not in ("auto", "tensorflow") or FLAGS.precision != "float32"
+  if FLAGS.saved_model and is_other:
+    raise command_line.UsageError(
+      f"{' '.join(asked)}: --saved_model is TensorFlow's alone. Write the model of another engine "
+      "with export_hub.py --format=onnx or litert, and name its folder as --init_checkpoint."
+    )
+  if FLAGS.task == "fill_mask" and (is_other or is_export()):
+    raise command_line.UsageError(
+      "--task=fill_mask is computed by TensorFlow, from a checkpoint: exports for other engines "
+      "have no head for masked words."
+    )
+  if is_export():
+    runner_flags.check_engine()
 
 
 def load_predictor() -> Predictor:
@@ -144,7 +171,8 @@ def predictor_of_flags() -> functools.partial:
     if length_was_given:
       options["max_seq_length"] = FLAGS.max_seq_length
     options |= {"vocab_file": vocab_file, "dtype": FLAGS.dtype}
-    return functools.partial(Predictor.from_run, path, **options)
+    options |= {"engine": FLAGS.engine, "precision": FLAGS.precision}
+    return functools.partial(Predictor.load, path, **options)
   options["max_seq_length"] = FLAGS.max_seq_length if length_was_given else None
   if FLAGS.task == "vectors" or not FLAGS.saved_model:
     options["dtype"] = FLAGS.dtype
@@ -153,6 +181,8 @@ def predictor_of_flags() -> functools.partial:
     if command_line.flag_was_given("do_lower_case"):
       options["do_lower_case"] = FLAGS.do_lower_case
   if FLAGS.task == "vectors":
+    if is_export() or FLAGS.engine not in ("auto", "tensorflow"):
+      options |= {"engine": FLAGS.engine, "precision": FLAGS.precision}
     # It also reads an exported encoder.
     return functools.partial(Predictor.from_checkpoint, path, **options)
   if FLAGS.saved_model:

@@ -26,7 +26,7 @@ import os
 
 from absl import flags, logging
 
-from bert.fine_tuning import engine
+from bert.fine_tuning import engine, scored_answers
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
 from bert.io import downloads, filesystem, record_files
@@ -512,6 +512,17 @@ class Classification(Task):
     names = dict.fromkeys((self.headline.removeprefix("eval_"), *metric_names(self.processor)))
     labels = self._labels_of(data.examples)
     return metrics.compute_metrics(list(names), labels, outputs, problem_type=self.problem_type)
+
+  @classmethod
+  def settings_of_eval_file(cls, path):
+    """Returns the folder: processors know the names of their files."""
+    return scored_answers.folder_of_dev_file(path)
+
+  def score_answers(self, data, answers):
+    """Computes the task's metrics of probabilities, or of scores."""
+    if self.problem_type == "regression":
+      answers = [{self.answer: [each["score"]]} for each in answers]
+    return super().score_answers(data, answers)
 
   def failure(self, data, outputs, scores):
     """Finds a model that gives all texts the same label."""

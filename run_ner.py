@@ -265,6 +265,14 @@ class Tagging(Task):
     """Computes the scores of probabilities."""
     return self._score(data.examples, self._labels_of(data.examples, outputs)[0])
 
+  def item(self, example):
+    """Returns the sentence."""
+    return {"text": " ".join(example.words)}
+
+  def score_answers(self, data, answers):
+    """Computes the scores of tags."""
+    return self._score(data.examples, [each["tags"] for each in answers])
+
   def failure_of_results(self, results):
     """Finds a model that marks nothing."""
     return constant_answers.failure_of_tags(results)

@@ -254,6 +254,16 @@ class Similarity(Task):
       ["spearman", "pearson"], scores, outputs, problem_type="regression"
     )
 
+  def item(self, example):
+    """Returns the first two texts of a row."""
+    return dict(zip(("text_a", "text_b"), example.texts, strict=False))
+
+  def score_answers(self, data, answers):
+    """Computes the correlations; ranks follow from the vectors of all texts, not from answers."""
+    if not self.dev_has_scores:
+      raise KeyError("scores")
+    return self.score(data, [[each["similarity"]] for each in answers])
+
   def write_predictions(self, data, outputs):
     """Writes predictions.tsv."""
     guids = [pair.guid for pair in data.examples]

@@ -360,6 +360,27 @@ class QuestionAnswering(Task):
       )
     return [DataSet("test", questions, record_name="eval")]
 
+  scored_split = "test"
+
+  @classmethod
+  def settings_of_eval_file(cls, path):
+    """Returns the file of the questions to answer."""
+    return {"predict_file": path, "do_predict": True, "do_eval": False}
+
+  def item(self, example):
+    """Returns the question and its paragraph."""
+    return {"question": example.question_text, "context": example.context}
+
+  def score_answers(self, data, answers):
+    """Computes the scores of the official scripts; without correct answers there are none."""
+    predicted = {e.qas_id: a["answer"] for e, a in zip(data.examples, answers, strict=True)}
+    correct = {each.qas_id: each.answers for each in data.examples}
+    is_v2 = self.settings.version_2_with_negative
+    if None in correct.values():
+      raise KeyError("answers")
+    evaluate = squad_scores.evaluate_v2 if is_v2 else squad_scores.evaluate_v1
+    return evaluate(correct, predicted)
+
   def texts(self, example):
     """Returns the question and its paragraph."""
     return [example.question_text, " ".join(example.doc_tokens)], ()

@@ -92,6 +92,19 @@ class MultipleChoice(Task):
 
     return metrics.compute_metrics(["accuracy"], [each.label for each in data.examples], outputs)
 
+  def item(self, example):
+    """Returns the context and its choices."""
+    return {"context": example.context, "choices": list(example.choices)}
+
+  def score_answers(self, data, answers):
+    """Computes the accuracy; questions may have different numbers of choices."""
+    import numpy as np
+
+    outputs = np.zeros([len(data), multiple_choice.num_choices_of(data.examples)])
+    for row, each in zip(outputs, answers, strict=True):
+      row[: len(each["probabilities"])] = each["probabilities"]
+    return self.score(data, outputs)
+
   def failure(self, data, outputs, scores):
     """Finds a model that always chooses the same place."""
     num_choices = multiple_choice.num_choices_of(data.examples)

@@ -23,7 +23,7 @@ has finished and continues what has not. The table has a row for each variant an
   score      mean and standard deviation over the seeds: accuracy (MRPC, SST-2), Matthews
              correlation (CoLA) or Pearson correlation (STS-B), times 100
   gain       mean of the differences from `labels` with the same seed, and its 95% interval
-  texts/s    median speed of `load_run` on the dev set, 32 at a time; all models take turns
+  texts/s    median speed of `Predictor.from_run` on the dev set, 32 at a time; models take turns
   MB         size of the weights
 
 and last, one JSON line.
@@ -205,33 +205,31 @@ def _models(args, folder) -> dict[str, pathlib.Path]:
 
 def _speeds(args, folder) -> dict:
   """Texts per second and bytes of weights of the teacher and of one student of each depth."""
-  from bert.predicting import load_run
+  from bert.predicting.predictor import Predictor
   from bert.tasks import glue
 
   processor = glue.create_processor(args.task)
   examples = processor.get_dev_examples(str(pathlib.Path(args.glue_dir) / args.task))
-  texts = {
-    "text_a": [example.text_a for example in examples],
-    "text_b": [example.text_b or "" for example in examples],
-  }
+  texts = [(example.text_a, example.text_b or "") for example in examples]
   models = _models(args, folder)
-  functions = {name: load_run.load_run(path) for name, path in models.items()}
-  for function in functions.values():
-    _texts_per_second(function, texts)  # to warm up
+  predictors = {
+    name: Predictor.from_run(path, batch_size=BATCH, chunk_size=BATCH)
+    for name, path in models.items()
+  }
+  for predictor in predictors.values():
+    _texts_per_second(predictor, texts)  # to warm up
   systems = {
-    name: lambda function=function: _texts_per_second(function, texts)
-    for name, function in functions.items()
+    name: lambda predictor=predictor: _texts_per_second(predictor, texts)
+    for name, predictor in predictors.items()
   }
   speeds = common.take_turns(systems, TURNS)
   return {name: {"texts/s": speeds[name], "bytes": _weights_bytes(models[name])} for name in models}
 
 
-def _texts_per_second(function, texts: Mapping[str, Sequence[str]]) -> float:
-  count = len(texts["text_a"])
+def _texts_per_second(predictor, texts: Sequence[tuple[str, str]]) -> float:
   begin = time.perf_counter()
-  for start in range(0, count, BATCH):
-    function({name: values[start : start + BATCH] for name, values in texts.items()})
-  return count / (time.perf_counter() - begin)
+  predictor(texts)
+  return len(texts) / (time.perf_counter() - begin)
 
 
 def _weights_bytes(output_dir: pathlib.Path) -> int:

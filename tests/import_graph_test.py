@@ -84,6 +84,7 @@ REGISTRIES = {
   "bert.checkpoints.formats": "the ending of the file, or a mark inside",
   "bert.text.tokenizer_kinds": "the vocabulary file",
   "bert.checks.at_start": "all that lie in its folder: they look on",
+  "bert.predicting.engines.registry": "the engine that the user names",
   "bert.scripts.on_request": "a word of the command line",
   "bert.io.downloads": "what is named and is no path: a model or data",
 }

@@ -98,6 +98,12 @@ def folder_of(weights: str | os.PathLike) -> str:
   return os.path.dirname(path) or "."
 
 
+def run_folder_of(weights: str | os.PathLike) -> str:
+  """Returns the folder of a run, also where its best weights are meant; else `folder_of`."""
+  folder = folder_of(weights)
+  return os.path.dirname(folder) if os.path.basename(folder) == BEST else folder
+
+
 def _first(folder: str, names: Sequence[str]) -> str | None:
   for place in ("", *_ASSETS):
     path = os.path.join(folder, place)

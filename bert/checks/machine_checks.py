@@ -110,7 +110,7 @@ def check_devices(subject: RunUnderCheck) -> Iterator[Finding]:
       remedy=f'pip install "{installation.DISTRIBUTION}[gpu]", and check the driver.',
     )
   yield from _dtype(subject.dtype, *hardware.preferred_dtype(hardware.cpu_flags(), gpus))
-  yield ok(f"{len(gpus)} GPU(s), {hardware.num_cores()} CPU core(s).")
+  yield ok(f"{len(gpus)} GPU(s), {installation.num_cores()} CPU core(s).")
 
 
 def _dtype(dtype: str, preferred: str, reason: str) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> No
 
   The texts of `extra` are by file name.
   """
-  with _quiet():
+  with quiet():
     tf.saved_model.save(root, folder, signatures=dict(signatures))
   if extra:
     os.makedirs(os.path.join(folder, "assets.extra"), exist_ok=True)
@@ -68,7 +68,7 @@ def save(root, folder: str, signatures: Mapping, extra: Mapping[str, str]) -> No
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
   """Keeps back what TensorFlow reports while it saves: new names of inputs, its fingerprint."""
   verbosity = logging.get_verbosity()
   logging.set_verbosity(min(verbosity, logging.WARNING))

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert.exporting import saved_models
-from bert.model import kernels, variables
+from bert.model import block_notes, kernels, variables
 from bert.model.task_head import SEQUENCES, Batch, Head, Tensors
 from bert.modeling import BertConfig
 
@@ -33,15 +33,26 @@ class TokenGraph:
     outputs: names of what it gives.
     function: the traced function, of all of `SEQUENCES`.
     variables: by the checkpoint's names, with random values until `load`.
+    blocks: the blocks of a transformer in the function, for engines that have operators for them.
+    title: what messages call the model.
   """
 
-  def __init__(self, build: Callable[[Tensors], Tensors], optional: tuple[str, ...] = ()):
+  def __init__(
+    self,
+    build: Callable[[Tensors], Tensors],
+    optional: tuple[str, ...] = (),
+    title: str = "the model",
+    for_engine: bool = False,
+  ):
     """Traces `build`: from the features of `SEQUENCES` to tensors `[R, ...]`.
 
-    Checkpoints may lack the variables whose names begin with one of `optional`.
+    Checkpoints may lack the variables whose names begin with one of `optional`. With
+    `for_engine` the model is faster after `load`, and nothing before it: see
+    `variables.FilledStore`. Exports hold no such variables beside those of the checkpoint.
     """
+    self.title = title
     self._optional = optional
-    self._store = variables.VariableStore()
+    self._store = variables.FilledStore() if for_engine else variables.VariableStore()
 
     def build_in_store(**features):
       with variables.use_store(self._store), kernels.portable_blocks():
@@ -49,7 +60,7 @@ class TokenGraph:
 
     specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in SEQUENCES}
     # `tf.function` traces a call twice if it lifts the variables that the call creates.
-    with variables.traced_once():
+    with variables.traced_once(), block_notes.taken() as self.blocks:
       self.function = tf.function(build_in_store, autograph=False).get_concrete_function(**specs)
     self.outputs = tuple(self.function.structured_outputs)
     self.variables = list(self._store.variables.values())
@@ -63,6 +74,8 @@ class TokenGraph:
       CheckpointError: the checkpoint lacks a variable, or has it in another shape.
     """
     saved_models.load_all(checkpoint, self.variables, self._optional)
+    if isinstance(self._store, variables.FilledStore):
+      self._store.finish()
 
   def __call__(self, features: Mapping[str, Any]) -> Tensors:
     """Computes name -> tensor `[R, ...]` of arrays; those that are not in `inputs` may miss."""
@@ -72,7 +85,11 @@ class TokenGraph:
 
 
 def of_task(
-  config: BertConfig, head: Head, dtype: str = "float32", skip_padding: bool = False
+  config: BertConfig,
+  head: Head,
+  dtype: str = "float32",
+  skip_padding: bool = False,
+  for_engine: bool = False,
 ) -> TokenGraph:
   """Traces a task's model.
 
@@ -81,21 +98,33 @@ def of_task(
     head: what is computed of the encoder's outputs, see `Head.scores`.
     dtype: of matrix products.
     skip_padding: whether to compute tokens alone: faster in TensorFlow.
+    for_engine: see `TokenGraph`.
   """
   options = {"dtype": tf.as_dtype(dtype), "skip_padding": skip_padding}
-  return TokenGraph(lambda features: head.scores(Batch(config, features, options=options)))
+  title = f"the head {type(head).__qualname__}"
+  return TokenGraph(
+    lambda features: head.scores(Batch(config, features, options=options)),
+    title=title,
+    for_engine=for_engine,
+  )
 
 
-def of_encoder(config: BertConfig) -> TokenGraph:
-  """Traces the encoder: `ENCODER_OUTPUTS`, the first alone in a family without a pooler."""
+def of_encoder(config: BertConfig, with_pooler: bool = True) -> TokenGraph:
+  """Traces the encoder: `ENCODER_OUTPUTS`, the first alone in a family without a pooler.
+
+  Args:
+    config: of the model.
+    with_pooler: False for a checkpoint that was saved without the pooler.
+  """
 
   def build(features):
     model = Batch(config, features).bert()
     outputs = model.get_sequence_output(), model.get_pooled_output()
-    count = 2 if config.family.has_pooler else 1
+    count = 2 if with_pooler and config.family.has_pooler else 1
     return dict(zip(ENCODER_OUTPUTS[:count], outputs, strict=False))
 
-  return TokenGraph(build)
+  optional = () if with_pooler else (f"{config.family.scope}/pooler/",)
+  return TokenGraph(build, optional, title="the encoder")
 
 
 def _ops_behind(outputs) -> set[str]:

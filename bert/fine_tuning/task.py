@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 
 from absl import logging
 
+from bert.fine_tuning.scored_answers import ScoredAnswers
 from bert.io import atomic_files
 from bert.io.table_columns import Column
 from bert.model.task_head import SEQUENCES, Head
@@ -97,7 +98,7 @@ class DataSet:
     return self.split == "train"
 
 
-class Task:
+class Task(ScoredAnswers):
   """One task of a run: made once the settings, the configuration and the tokenizer are known.
 
   Attributes:
@@ -110,12 +111,11 @@ class Task:
     answer: of the head's predictions, the one that is measured, averaged over runs and written.
     has_labels: whether an example's `label` is the name of a class; `prepare` then finds them all.
     head_class: of a task of one's own; a dataclass of JSON values.
-    model: of a task of one's own, `module:Class`: from texts to answers.
-    inputs: names of that model's texts.
+    model, answering: `module:Class` each: from texts to answers, in a graph and in Python.
+    inputs: names of the texts.
     unit: the plural of what an epoch consists of, for logs.
-    train_files, dev_files, test_files: names of a split's file in `--data_dir`, without ending; the
-      first that exists is read.
-    file_endings: of these files.
+    train_files, dev_files, test_files: names of a split's file; the first that exists is read.
+    file_endings: of these files in `--data_dir`, which their names here are without.
     data_help: the help of `--data_dir`.
     headline: the result that selects the best weights, and by which runs are compared.
     reported: further results in a report of many runs, beside the headline and the loss.
@@ -124,8 +124,7 @@ class Task:
     ignored_in_eval: facts that may differ in a run that does not train.
     feature_settings: all settings that decide what records hold; runs that share `--features_dir`
       read each other's records only where these are equal.
-    task_flags: that describe the task and its files, not where these lie: the student of a teacher
-      takes them over.
+    task_flags: that describe the task and its files, not where these lie: a student takes them.
     problem_type: what the head's logits are: `classification`, `regression` or `multi_label` of a
       whole sequence; of other tasks a word of their own, and their own `distillation_loss`.
     reads_unlabelled: whether a student may learn from texts of `--unlabelled_file`, too; examples
@@ -143,6 +142,7 @@ class Task:
   has_labels: ClassVar[bool] = False
   head_class: ClassVar[type[Head]] = Head
   model: ClassVar[str] = kinds.OWN_MODEL
+  answering: ClassVar[str] = kinds.OWN_ANSWERS
   inputs: ClassVar[Sequence[str]] = ("text_a", "text_b")
   unit: ClassVar[str] = "examples"
   train_files: ClassVar[Sequence[str]] = ("train",)

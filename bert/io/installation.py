@@ -82,6 +82,13 @@ def namesakes() -> list[str]:
   return sorted({name for name in owners if name != DISTRIBUTION})
 
 
+def num_cores() -> int:
+  """Counts the cores that this process may use, for instance in a container."""
+  if hasattr(os, "sched_getaffinity"):
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1
+
+
 class MissingExtraError(ImportError, ValueError):
   """An optional package is not installed. A ValueError, so that scripts show it as one message."""
 

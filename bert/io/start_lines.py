@@ -1,4 +1,4 @@
-"""Lines that TensorFlow's C++ libraries write to stderr when they start."""
+"""Lines that TensorFlow's C++ libraries write to stderr when they start, or fail."""
 
 import contextlib
 import ctypes
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 # Written whatever TF_CPP_MIN_LOG_LEVEL says, and of no use to users.
 _START_LINE = re.compile(
   rb"WARNING: All log messages before absl::InitializeLog|"
+  rb"INFO: Created TensorFlow Lite XNNPACK delegate for CPU|"
   rb"[IWE]0000 .*(oneDNN custom operations|Could not find cuda drivers|failed call to cuInit|"
   rb"oneDNN supports DT_)"
 )
@@ -20,9 +21,10 @@ _DT_INT32 = 3
 
 
 @contextlib.contextmanager
-def hidden() -> Iterator[None]:
+def hidden(all_lines: bool = False) -> Iterator[None]:
   """Leaves those lines out of what is written to stderr within; the rest follows at the end.
 
+  With `all_lines` nothing follows: the block's exception says it better.
   TF_CPP_MIN_LOG_LEVEL=0 or 1 in the environment shows them all.
   """
   if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") in ("0", "1"):
@@ -38,7 +40,7 @@ def hidden() -> Iterator[None]:
       os.dup2(stderr, 2)
       os.close(stderr)
       written.seek(0)
-      for line in written:
+      for line in () if all_lines else written:
         if not _START_LINE.match(line):
           os.write(2, line)
 

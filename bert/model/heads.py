@@ -303,7 +303,7 @@ def get_span_logits(
   logits = tf.reshape(logits, [batch_size, seq_length, 2])
   if input_mask is not None:
     # Not -inf: the softmax of a sequence without any token would be NaN.
-    logits = tf.where(tf.cast(input_mask[..., tf.newaxis], tf.bool), logits, -10000.0)
+    logits = tf.where(tf.cast(tf.expand_dims(input_mask, -1), tf.bool), logits, -10000.0)
   return logits[..., 0], logits[..., 1]
 
 

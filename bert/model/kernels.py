@@ -20,6 +20,8 @@ import threading
 
 import tensorflow as tf
 
+from bert.model.block_notes import noted
+
 _SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 _GELU_CUBIC = 0.044715
 
@@ -209,8 +211,9 @@ def bias_gelu(x: tf.Tensor, bias, dtype: tf.DType = tf.float32) -> tf.Tensor:
   bias = tf.convert_to_tensor(bias)
   if _mode.portable and bias.shape.rank:
     # On CPUs, TensorFlow fuses this form with the matrix product before it.
-    x = tf.nn.bias_add(x, tf.cast(bias, x.dtype))
-    return tf.cast(tf.nn.gelu(x, approximate=True), dtype)
+    inner = tf.nn.bias_add(x, tf.cast(bias, x.dtype))
+    y = tf.cast(tf.nn.gelu(inner, approximate=True), dtype)
+    return noted("bias_gelu", y, x=x, bias=bias)
   compiled = _mode.compiled
 
   @with_gradient
@@ -332,7 +335,9 @@ def layer_norm(
 
     return y, backward
 
-  return fused(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
+  gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
+  y = fused(x, gamma, beta)
+  return y if rate else noted("layer_norm", y, {"epsilon": epsilon}, x=x, gamma=gamma, beta=beta)
 
 
 def dropout_add_layer_norm(
@@ -374,7 +379,12 @@ def dropout_add_layer_norm(
       unit, inverse_std, keys, gamma, rate, x.dtype, dy, dy_low, compiled=compiled
     )
 
-  return fused(x, *(tf.convert_to_tensor(v) for v in (bias, residual, gamma, beta)))
+  bias, residual, gamma, beta = map(tf.convert_to_tensor, (bias, residual, gamma, beta))
+  y, y_low = fused(x, bias, residual, gamma, beta)
+  if not rate:
+    inputs = {"x": x, "bias": bias, "residual": residual, "gamma": gamma, "beta": beta}
+    noted("add_layer_norm", y, {"epsilon": epsilon}, **inputs)
+  return y, y_low
 
 
 # ---------------------------------------------------------------------------------------------

@@ -4,15 +4,18 @@ Letters in shapes: B = batch size, S = sequence length, W = width, N = heads, H 
 M = rows: all B * S positions of a batch, or fewer without padding.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bert.model import kernels
+from bert.model.block_notes import noted
 from bert.model.families import LAYER_NORM_EPSILON
 from bert.model.token_rows import get_shape_list
 from bert.model.variables import (
+  current_store,
   get_variable,
   glorot_uniform_initializer,
   next_random_seed,
@@ -70,7 +73,7 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:
   """Computes the exact form of GELU, which transformers calls `gelu`; any shape."""
-  return tf.nn.gelu(x, approximate=False)
+  return noted("gelu_erf", tf.nn.gelu(x, approximate=False), x=x)
 
 
 _ACTIVATIONS = {
@@ -220,6 +223,8 @@ def dense_add_layer_norm(
 class Projection:
   """The projection to queries, keys or values: `activation(x kernel + bias) * scale`."""
 
+  PARTS = ("kernel", "bias")  # its variables
+
   def __init__(self, name, x, width, initializer_range, activation=None, scale=1.0):
     """Finds or creates the variables `<name>/{kernel,bias}` for `x`, `[M, any]`."""
     self.kernel, self.bias = _dense_variables(name, x.shape[-1], width, initializer_range)
@@ -231,8 +236,8 @@ def project(x: tf.Tensor, projections: list[Projection], dtype: tf.DType) -> tf.
 
   One wide product uses the processor better than several.
   """
-  kernel = tf.concat([p.kernel for p in projections], axis=1)
-  bias = tf.concat([p.bias for p in projections], axis=0)
+  kernel = current_store().derived(_side_by_side, *(p.kernel for p in projections))
+  bias = current_store().derived(_side_by_side, *(p.bias for p in projections))
   output = product(x, kernel, dtype)
   if not any(p.activation for p in projections):
     scales = np.repeat(np.asarray([p.scale for p in projections], np.float32), projections[0].width)
@@ -245,6 +250,12 @@ def project(x: tf.Tensor, projections: list[Projection], dtype: tf.DType) -> tf.
   return tf.cast(tf.concat(parts, axis=1), dtype)
 
 
+def _side_by_side(*tensors) -> tf.Tensor:
+  return tf.concat(tensors, axis=-1)
+
+
 def product(a, b, dtype: tf.DType, **kwargs) -> tf.Tensor:
   """Computes `tf.matmul` in `dtype`, which is also the type of the result."""
+  if isinstance(b, tf.Variable) and b.dtype != dtype:
+    b = current_store().derived(functools.partial(tf.cast, dtype=dtype), b)
   return tf.matmul(tf.cast(a, dtype), tf.cast(b, dtype), **kwargs)

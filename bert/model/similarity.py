@@ -37,7 +37,7 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
     return vectors[:, 0]
   is_piece = tf.cast(input_mask, tf.bool)  # [B, S]
   for _ in range(vectors.shape.rank - 2):
-    is_piece = is_piece[..., tf.newaxis]  # [B, S, 1, ...]
+    is_piece = tf.expand_dims(is_piece, -1)  # [B, S, 1, ...]; LiteRT has no tf.newaxis
   if pooling == "max":
     return tf.reduce_max(tf.where(is_piece, vectors, vectors.dtype.min), axis=1)
   if pooling == "mean":

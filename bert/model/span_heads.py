@@ -100,7 +100,7 @@ def get_electra_spans(
   penalty = 1000.0 * (is_allowed - 1.0)
 
   def hide(logits):
-    return logits + (penalty[:, tf.newaxis] if logits.shape.rank == 3 else penalty)
+    return logits + (tf.expand_dims(penalty, 1) if logits.shape.rank == 3 else penalty)
 
   def ends(start_vectors):
     return hide(_score(gelu_erf(score_ends(start_vectors)), "dense_1"))
@@ -147,7 +147,7 @@ def get_albert_spans(
   hidden = tf.cast(p_mask, tf.float32)  # 1e30, and not -inf: a row may be hidden as a whole
 
   def hide(logits):
-    mask = hidden[:, tf.newaxis] if logits.shape.rank == 3 else hidden
+    mask = tf.expand_dims(hidden, 1) if logits.shape.rank == 3 else hidden
     return logits * (1.0 - mask) - 1e30 * mask
 
   width = sequence_output.shape[-1]
@@ -246,7 +246,9 @@ def _best(log_probs, count):
   edges = [[0, 0]] * (log_probs.shape.rank - 1) + [[0, missing]]
   values, index = tf.pad(values, edges, constant_values=-1e30), tf.pad(index, edges)
   shape = [*log_probs.shape[:-1], count]
-  return tf.ensure_shape(values, shape), tf.ensure_shape(index, shape)
+  for tensor in (values, index):
+    tensor.set_shape(shape)  # and not tf.ensure_shape, an operation that LiteRT lacks
+  return values, index
 
 
 class _EndScorer:
@@ -268,7 +270,7 @@ class _EndScorer:
   def __call__(self, start_vectors):
     """Maps `[B, K, W]` to `[B, K, S, U]`."""
     starts = tf.matmul(start_vectors, self._of_starts) + self._bias
-    return starts[:, :, tf.newaxis] + self._positions[:, tf.newaxis]
+    return tf.expand_dims(starts, 2) + tf.expand_dims(self._positions, 1)
 
 
 def _likely_start(sequence_output, start_logits):

@@ -12,7 +12,13 @@ from bert.model import kernels
 
 
 class TokenRows:
-  """All positions of a batch, padding included."""
+  """All positions of a batch, padding included.
+
+  Attributes:
+    has_padding: whether there is a row for each position.
+  """
+
+  has_padding = True
 
   def __init__(self, batch_size, seq_length):
     """Ints or scalar tensors."""
@@ -60,6 +66,8 @@ class Unpadding(TokenRows):
     >>> unpadding.restore(unpadding.remove(tokens))[:, :, 0].numpy().tolist()
     [[0.0, 1.0, 0.0], [3.0, 0.0, 0.0]]
   """
+
+  has_padding = False
 
   def __init__(self, mask: tf.Tensor, multiple: int = 128):
     """Finds the positions of the tokens by a mask, `[B, S]`, 0 for padding.

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from bert.io import text_lines
 from bert.model.configuration import BertConfig
-from bert.predicting import load_model, sentence_vectors, text_shards
+from bert.predicting import load_export, load_model, sentence_vectors, text_shards
 from bert.predicting.predictor import Predictor
 from bert.predicting.vector_files import WRITERS, Layout, TextVectors
+from bert.text.sequence_layout import layout_of
 
 TextPair = tuple[str, str | None]  # the second text is None where there is one
 
@@ -27,7 +28,7 @@ class Encoder(NamedTuple):
 class Extraction(NamedTuple):
   """Which vectors, of which model, and how they are written; a `text_shards.Work`."""
 
-  init_checkpoint: str  # the prefix of the weights
+  init_checkpoint: str  # the prefix of the weights, or the folder of an export
   bert_config_file: str
   vocab_file: str
   do_lower_case: bool
@@ -40,6 +41,8 @@ class Extraction(NamedTuple):
   use_one_hot_embeddings: bool = False
   output_format: str = "jsonl"  # of `vector_files.WRITERS`
   similarity: bool = False  # write the similarity of the two texts of a line instead
+  engine: str = "tensorflow"  # another one computes an export, see `load_export.load`
+  precision: str = "float32"  # of an export's weights
 
   def load(self) -> Encoder:
     """Reads the files of the model, which have been checked, and loads it."""
@@ -50,22 +53,18 @@ class Extraction(NamedTuple):
 
   def loaded(self, config: BertConfig, tokenizer) -> Encoder:
     """Loads the weights for a configuration and a tokenizer."""
+    is_export = self.engine != "tensorflow"
     batches = sentence_vectors.batching(
       config,
       len(self.layers),
       self.pooling,
       self.max_seq_length,
-      self.batch_size,
-      self.batch_invariant,
+      1 if is_export and self.batch_invariant else self.batch_size,
+      self.batch_invariant and not is_export,
     )
-    build = sentence_vectors.layer_vectors(
-      config,
-      self.layers,
-      self.pooling,
-      self.dtype,
-      self.use_one_hot_embeddings,
-      batches.batch_shapes,
-    )
+    if is_export and self.batch_invariant:
+      batches = batches._replace(batch_tokens=0)  # each text alone
+    compute = self._computed_by_engine() if is_export else self._computed(config, batches)
 
     def featurize(pair: TextPair):
       features = sentence_vectors.text_features(tokenizer, pair, self.max_seq_length)
@@ -75,11 +74,33 @@ class Extraction(NamedTuple):
       vectors = sentence_vectors.own_vectors(features, outputs["vectors"], self.pooling)
       return TextVectors(features["text"], features["tokens"], features["input_ids"], vectors)
 
-    inputs = sentence_vectors.INPUTS
-    graph = load_model.load_graph(build, inputs, self.init_checkpoint, ("bert/pooler/",))
     longest = max(map(len, tokenizer.vocab))
     layout = Layout(self.layers, config.hidden_size, self.pooling != "none", longest)
-    return Encoder(Predictor(featurize, graph, inputs, finish, *batches), layout)
+    padding = {"input_ids": layout_of(tokenizer).pad_id}
+    inputs = sentence_vectors.INPUTS
+    return Encoder(Predictor(featurize, compute, inputs, finish, *batches, padding=padding), layout)
+
+  def _computed(self, config: BertConfig, batches: sentence_vectors.Batching):
+    """Traces the model in TensorFlow, with its weights."""
+    build = sentence_vectors.layer_vectors(
+      config,
+      self.layers,
+      self.pooling,
+      self.dtype,
+      self.use_one_hot_embeddings,
+      batches.batch_shapes,
+    )
+    names = sentence_vectors.INPUTS
+    return load_model.load_graph(build, names, self.init_checkpoint, ("bert/pooler/",))
+
+  def _computed_by_engine(self):
+    """Loads an export, which gives the last layer alone: `vectors` float32 `[B, 1, W]`."""
+    layers = list(self.layers)
+    model = load_export.read_encoder(self.init_checkpoint, layers, self.pooling, self.vocab_file)
+    engine = load_export.load(
+      self.init_checkpoint, model, self.engine, self.precision, pooling=self.pooling
+    )
+    return lambda batch: {"vectors": engine(batch)["vectors"][:, None]}
 
   def write(
     self, model: Encoder, path: str, lines: text_shards.ShardLines, first_index: int

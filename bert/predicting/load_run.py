@@ -1,24 +1,24 @@
-"""The model in the output folder of a `run_*` script, as a function from texts to answers.
+"""The model in the output folder of a `run_*` script: its files, its task, and what answers texts.
 
-  function = load_run("/tmp/mrpc_output")
-  function({"text_a": ["It rains."], "text_b": ["It is wet."]})["label"]
+  run = find_run("/tmp/mrpc_output")
+  answering, head = answering_of(run)     # what is around an engine, and what the engine computes
 
 The sidecar of a checkpoint holds the task, the sizes of the model, the labels, the hash of the
 vocabulary and the lengths; the vocabulary lies beside it. Of a fine-tuned model that transformers
-saved, or that was converted from such a folder, the configuration says the task and the labels. The
-graphs are those of the exports (`exporting/task_model.py` and its subclasses, where inputs and
-outputs are described): a folder and its `--do_export` give the same answers.
+saved, or that was converted from such a folder, the configuration says the task and the labels.
+`Predictor.load` puts an engine to it: a folder and its `--do_export` give the same answers.
 """
 
-import inspect
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from bert.checkpoints import model_files, model_source
 from bert.model.configuration import BertConfig
-from bert.predicting.load_model import LoadedFunction, check_length
-from bert.tasks import kinds
+from bert.model.task_head import Head
+from bert.predicting.load_model import check_length
+from bert.tasks import answering, kinds
+from bert.tasks.answering import Answering
 
 
 class Run(NamedTuple):
@@ -47,42 +47,41 @@ class Run(NamedTuple):
     return self.settings.get("max_seq_length", min(self.kind.max_seq_length, longest))
 
 
-def load_run(
-  output_dir: str | os.PathLike, vocab_file: str | None = None, dtype: str = "float32", **options
-) -> LoadedFunction:
-  """Loads a fine-tuned model.
+def answering_of(run: Run, **options: Any) -> tuple[Answering, Head]:
+  """Makes what is around the engine of a run, and the head that the engine computes.
+
+  Args:
+    run: of `find_run`.
+    **options: settings to change: `max_seq_length`, and what `Answering.of_run` of the kind takes.
+
+  Raises:
+    ValueError: an option is unknown, or a length cannot be.
+  """
+  from bert import tokenization
+
+  answering_class = run.kind.answering_class()
+  max_seq_length = options.pop("max_seq_length", run.max_seq_length)
+  answering.check_options(answering_class, options)
+  check_length(max_seq_length, run.config.longest_sequence)
+  settings = {**run.settings, **answering_class.head_settings(options)}
+  head = run.kind.head_class().of_run(run.facts, settings)
+  tokenizer = tokenization.load_tokenizer(run.vocab_file, run.facts.get("do_lower_case", True))
+  made = answering.of_run(run.facts, run.settings, tokenizer, max_seq_length, **options)
+  return made, head
+
+
+def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Run:
+  """Finds a fine-tuned model.
 
   Args:
     output_dir: `--output_dir` of a run that fine-tuned; or the prefix of a checkpoint there; or a
       folder of transformers.
-    vocab_file: by default vocab.txt in that folder, or in its export.
-    dtype: of matrix products.
-    **options: settings to change, arguments of the task's model: `max_seq_length` of any,
-      `doc_stride`, `null_score_diff_threshold` and so on of `span_model.SpanModel`.
+    vocab_file: by default that in the folder, or in its export.
 
   Raises:
-    ValueError: the folder holds no checkpoint of such a run, a file is missing or belongs to
-      another run, or an option is unknown.
+    ValueError: the folder holds no checkpoint of such a run, or a file is missing or belongs to
+      another run.
   """
-  import tensorflow as tf
-
-  run = find_run(output_dir, vocab_file)
-  model_class = run.kind.model_class()
-  settings = model_class.options_of_run(run)
-  known = inspect.signature(model_class.__init__).parameters
-  if unknown := sorted(set(options) - set(known)):
-    raise ValueError(f"{model_class.__name__} has no {', '.join(unknown)}, but {', '.join(known)}.")
-  settings = {"max_seq_length": run.max_seq_length, **settings, **options}
-  check_length(settings["max_seq_length"], run.config.longest_sequence)
-  model = _typed(model_class, tf.as_dtype(dtype))(
-    run.config, run.vocab_file, run.facts.get("do_lower_case", True), **settings
-  )
-  model.load(run.prefix)
-  return LoadedFunction.of_strings(model.signature(), owner=model)
-
-
-def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Run:
-  """Finds what `load_run` loads; its errors, too."""
   from bert import tokenization
   from bert.checkpoints import finding, reading
 
@@ -109,12 +108,3 @@ def _config_of(path: str, facts: Mapping[str, Any]) -> BertConfig:
   file = model_files.find(path).config if sizes else model_files.need_config(path)
   content = BertConfig.from_json_file(file).to_dict() if file else {}
   return BertConfig.from_dict({**content, **sizes})
-
-
-def _typed(model_class, dtype):
-  """The class with matrix products in `dtype`; exports are always float32."""
-
-  class Typed(model_class):
-    _bert_options: ClassVar = {"dtype": dtype}
-
-  return Typed

@@ -2,6 +2,7 @@
 
   predictor = Predictor.from_run("/tmp/squad_output", vocab_file="vocab.txt")  # any run_*.py
   predictor = Predictor.from_saved_model("/tmp/squad_output/export")           # or its --do_export
+  predictor = Predictor.load("/tmp/squad_export", "onnxruntime")    # export_hub.py --format=onnx
   predictor([("Who?", "It was me.")])       # [{"answer": "me", "start": 7, "end": 9, ...}]
   for result in predictor.stream(many_questions): ...                          # in bounded memory
 
@@ -32,7 +33,7 @@ size.
 """
 
 import functools
-import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,16 +41,19 @@ import numpy as np
 
 from bert.checkpoints import sentence_pooling
 from bert.io import text_lines
-from bert.model import out_of_memory
-from bert.predicting.fixed_batch_shapes import FixedBatchShapes, Shape
+from bert.predicting.engines import registry
+from bert.predicting.engines.engine import Engine
+from bert.predicting.fixed_batch_shapes import FixedBatchShapes
 from bert.predicting.load_model import (
   Arrays,
   LoadedFunction,
+  check_length,
   load_graph,
   load_model,
   load_signature,
   readable_length,
 )
+from bert.predicting.row_batches import RowBatches
 from bert.predicting.sentence_vectors import (
   INPUTS,
   batching,
@@ -58,7 +62,9 @@ from bert.predicting.sentence_vectors import (
   text_features,
   text_pair,
 )
-from bert.tasks import kinds
+from bert.tasks import kinds, tagging
+from bert.tasks.answering import Answering, Item, Row, plain
+from bert.text.sequence_layout import layout_of
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
 Graph = Callable[[Features], Arrays]
@@ -80,9 +86,7 @@ class Predictor:
     [98, 291, 0]
 
   Attributes:
-    batch_size: number of items in a batch.
-    batch_tokens: a batch may have more items, up to this number of tokens.
-    chunk_size: number of items that are sorted by length and returned together.
+    chunk_size: number of rows that are sorted by length together: one of each item, or several.
   """
 
   def __init__(
@@ -95,21 +99,25 @@ class Predictor:
     chunk_size: int = 1024,
     batch_tokens: int = 0,
     batch_shapes: FixedBatchShapes | None = None,
+    padding: Mapping[str, int] | None = None,
   ):
     """Combines the three steps.
 
     Args:
-      featurize: item -> features; it may add features for `finish`.
-      compute: name -> int32 `[B, longest]`, padded with zeros (or strings `[B]`), to name ->
-        array or tensor `[B, ...]`.
+      featurize: item -> features, a row of a batch; it may add features for `finish`. An item may
+        also have several rows, or none: a list of them.
+      compute: name -> int32 `[B, longest]`, padded (or strings `[B]`), to name -> array or tensor
+        `[B, ...]`.
       inputs: names of the features that `compute` takes.
-      finish: features of an item and its rows of the outputs -> result; by default those rows.
-      batch_size: B.
+      finish: features of an item and its row of the outputs -> result; by default that row. Of an
+        item of several rows both are lists.
+      batch_size: B, rows in a batch.
       chunk_size: a larger one means less padding, and more memory for results that wait.
       batch_tokens: a batch may have more than `batch_size` items up to this number of tokens,
         padding included: small batches of short items do not keep a processor busy.
       batch_shapes: the shapes of all batches instead, whatever the other sizes say, for results
         that do not depend on the batch; `compute` has to be traced for them.
+      padding: what fills up shorter rows, by the name of the input; 0 by default.
 
     Raises:
       ValueError: a size is below 1.
@@ -117,14 +125,19 @@ class Predictor:
     for name, value in (("batch_size", batch_size), ("chunk_size", chunk_size)):
       if value < 1:
         raise ValueError(f"{name} is {value}, but must be at least 1.")
-    self.batch_size = batch_size
     self.chunk_size = chunk_size
-    self.batch_tokens = batch_tokens
-    self._batch_shapes = batch_shapes
+    self._batches = RowBatches(compute, inputs, batch_size, batch_tokens, batch_shapes, padding)
     self._featurize = featurize
-    self._compute = compute
-    self._inputs = tuple(inputs)
-    self._finish = finish or (lambda features, outputs: dict(outputs))
+    self._finish = finish or (lambda features, outputs: outputs)
+
+  @property
+  def batch_size(self) -> int:
+    """Number of rows in a batch; one with short rows may have more."""
+    return self._batches.batch_size
+
+  @batch_size.setter
+  def batch_size(self, value: int) -> None:
+    self._batches.batch_size = value
 
   def __call__(self, items: Iterable) -> list:
     """The results of all items, in their order."""
@@ -151,10 +164,12 @@ class Predictor:
       columns = ", ".join(map(repr, getattr(items, "columns", ())))
       raise TypeError(f"Expected a list of texts, not a table: give table[NAME] of {columns}.")
     features = self._featurized(items, source)
-    while chunk := list(itertools.islice(features, self.chunk_size)):
+    while chunk := self._next_chunk(features):
       yield from self._results(chunk)
 
-  def _featurized(self, items: Iterable, source: text_lines.Source | None) -> Iterator[Features]:
+  def _featurized(
+    self, items: Iterable, source: text_lines.Source | None
+  ) -> Iterator[Features | list]:
     for number, item in enumerate(items, start=1):
       try:
         yield self._featurize(item)
@@ -163,48 +178,20 @@ class Predictor:
           raise
         raise ValueError(f"{text_lines.place(source, number)}: {error}") from None
 
-  def _results(self, features: list[Features]) -> list:
-    lengths = [self._length(each) for each in features]
-    results = [None] * len(features)
-    batches = self._batch_shapes.batches(lengths) if self._batch_shapes else self._batches(lengths)
-    for chosen, shape in batches:
-      outputs = self._outputs([features[index] for index in chosen], shape)
-      for row, index in enumerate(chosen):
-        rows = {name: array[row] for name, array in outputs.items()}
-        results[index] = self._finish(features[index], rows)
-    return results
+  def _next_chunk(self, features: Iterator[Features | list]) -> list[Features | list]:
+    chunk, num_rows = [], 0
+    while num_rows < self.chunk_size and (each := next(features, None)) is not None:
+      chunk.append(each)
+      num_rows += max(1, len(each)) if isinstance(each, list) else 1
+    return chunk
 
-  def _batches(self, lengths: Sequence[int]) -> Iterator[tuple[list[int], None]]:
-    """The items of each batch, shortest first: `batch_size`, or more if they are short."""
-    shortest_first = sorted(range(len(lengths)), key=lengths.__getitem__)
-    start = 0
-    while start < len(lengths):
-      stop = min(start + self.batch_size, len(lengths))
-      while (
-        stop < len(lengths)
-        # An empty text has length 0, and counts: with a batch size of 1 it is alone, too.
-        and (stop + 1 - start) * max(1, lengths[shortest_first[stop]]) <= self.batch_tokens
-      ):
-        stop += 1
-      yield shortest_first[start:stop], None
-      start = stop
-
-  def _length(self, features: Features) -> int:
-    """The length of the longest list of ids, or the number of characters."""
-    values = [features[name] for name in self._inputs]
-    if any(isinstance(value, str) for value in values):
-      return sum(len(value) if isinstance(value, str) else sum(map(len, value)) for value in values)
-    return max(map(len, values))
-
-  def _outputs(self, rows: list[Features], shape: Shape | None) -> dict[str, np.ndarray]:
-    batch = {name: _stacked([features[name] for features in rows], shape) for name in self._inputs}
-    advice = f"Lower batch_size={self.batch_size}, or shorten the texts (max_seq_length)."
-    with out_of_memory.explained(advice):
-      outputs = {name: np.asarray(value) for name, value in self._compute(batch).items()}
-    for name, array in outputs.items():
-      if array.shape[:1] != (shape.texts if shape else len(rows),):
-        raise ValueError(f"The model's output {name!r} is {array.shape} for {len(rows)} items.")
-    return outputs
+  def _results(self, chunk: list[Features | list]) -> list:
+    rows = [row for each in chunk for row in (each if isinstance(each, list) else [each])]
+    outputs = iter(self._batches(rows))
+    return [
+      self._finish(each, [next(outputs) for _ in each] if isinstance(each, list) else next(outputs))
+      for each in chunk
+    ]
 
   # -------------------------------------------------------------------------------------------
   # Loading.
@@ -223,6 +210,8 @@ class Predictor:
     batch_size: int = 32,
     dtype: str = "float32",
     batch_invariant: bool = False,
+    engine: str = "tensorflow",
+    precision: str = "float32",
   ) -> "Predictor":
     """Encodes texts, or pairs of texts, as vectors.
 
@@ -237,6 +226,9 @@ class Predictor:
       dtype: of matrix products.
       batch_invariant: whether a text's vectors have the same bits whatever texts are around it, and
         whatever `batch_size` is; see `fixed_batch_shapes.py`.
+      engine: what computes them; see `load`. Of others than TensorFlow, `init_checkpoint` is an
+        export, which has the last layer alone, pooled.
+      precision: of an export's weights, see `load`.
 
     Returns:
       A predictor whose results are float32 `[W]` for one layer and `[L, W]` for several; with
@@ -245,6 +237,13 @@ class Predictor:
     Raises:
       ValueError: a file is missing or bad, or they do not belong together.
     """
+    if engine != "tensorflow":
+      from bert.predicting import load_export
+
+      model = load_export.read_encoder(init_checkpoint, layers, pooling, vocab_file)
+      found = load_export.load(init_checkpoint, model, engine, precision, pooling=pooling)
+      sizes: dict[str, Any] = {"batch_size": batch_size, "batch_invariant": batch_invariant}
+      return cls._of_encoder(found, model, max_seq_length=max_seq_length, **sizes)
     config, tokenizer, prefix = load_model(
       init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length
     )
@@ -267,10 +266,41 @@ class Predictor:
     )
 
   @classmethod
-  def from_run(
+  def _of_encoder(
     cls,
-    output_dir: str,
+    engine: Engine,
+    model: Any,
+    batch_size: int,
+    batch_invariant: bool,
+    max_seq_length: int | None = None,
+  ) -> "Predictor":
+    """Encodes texts with an engine of `load_export`, and the `Described` model that it computes."""
+    from bert import tokenization
+
+    length = max_seq_length or model.max_seq_length
+    check_length(length, model.config.longest_sequence)
+    tokenizer = tokenization.load_tokenizer(model.vocab_file, model.do_lower_case)
+    batch_size = 1 if batch_invariant else batch_size
+    batches = batching(model.config, 1, "mean", length, batch_size)
+    return cls(
+      functools.partial(text_features, tokenizer, max_seq_length=length),
+      engine,
+      engine.inputs,
+      lambda features, outputs: np.array(outputs["vectors"]),
+      batch_size,
+      batches.chunk_size,
+      0 if batch_invariant else batches.batch_tokens,
+      padding={"input_ids": layout_of(tokenizer).pad_id},
+    )
+
+  @classmethod
+  def load(
+    cls,
+    folder: str | os.PathLike,
+    engine: str = "auto",
     *,
+    precision: str = "float32",
+    threads: int | None = None,
     vocab_file: str | None = None,
     dtype: str = "float32",
     batch_size: int = 32,
@@ -278,28 +308,91 @@ class Predictor:
     batch_invariant: bool = False,
     **options,
   ) -> "Predictor":
-    """Loads the fine-tuned model of a run: its best checkpoint, or else the newest.
+    """Loads a fine-tuned model, or an exported encoder.
 
     Args:
-      output_dir: `--output_dir` of a run that fine-tuned; it has everything but the vocabulary.
-      vocab_file: by default vocab.txt in that folder, or in its export.
-      dtype: of matrix products.
-      batch_size: items in a batch.
+      folder: `--output_dir` of a run that fine-tuned, which has everything: its best checkpoint is
+        taken, or else the newest. Or the prefix of a checkpoint there; or a folder of transformers;
+        or what `export_hub.py --format=onnx,litert` wrote.
+      engine: what computes the model, see `engines/registry.py`; `auto` is TensorFlow for a run,
+        and the fastest that is installed for an export, by a short trial that is logged.
+      precision: of an export's weights, float32, float16 or int8, as far as it has them.
+      threads: that compute an export; by default one for each core.
+      vocab_file: by default that in the folder, or in its export.
+      dtype: of matrix products, of TensorFlow.
+      batch_size: rows in a batch. An item is one row, or one for each window or choice.
       chunk_size: see `__init__`.
-      batch_invariant: whether an answer has the same bits whatever items are around it: each item
+      batch_invariant: whether an answer has the same bits whatever items are around it: each row
         is then computed alone.
-      **options: see `load_run.load_run`.
+      **options: settings to change: `max_seq_length` of any model, and what `of_run` of its
+        `Answering` takes, such as `doc_stride` and `null_score_diff_threshold` of questions.
 
     Returns:
-      As `from_saved_model`. Models of run_classifier.py always take a second text.
+      A predictor whose items are texts, pairs, or dicts of the texts by name, and whose results are
+      dicts of strings, numbers, lists of strings, and arrays. The docstring of this module has a
+      table. Models of run_classifier.py always take a second text. Of an encoder: the vectors of
+      texts, as `from_checkpoint`.
 
     Raises:
-      ValueError: see `load_run.load_run`.
+      MissingExtraError: the engine's package is not installed.
+      ValueError: the folder holds no such model, a file is missing or belongs to another one, or an
+        option or the engine is unknown.
     """
-    from bert.predicting import load_run
+    from bert.predicting import load_export, load_run
 
-    function = load_run.load_run(output_dir, vocab_file, dtype, **options)
-    return cls._of_texts(function, 1 if batch_invariant else batch_size, chunk_size)
+    registry.check_name(engine, ("auto", *registry.NAMES))
+    sizes: dict[str, Any] = {"batch_size": batch_size, "batch_invariant": batch_invariant}
+    if load_export.is_export(folder):
+      model = load_export.read(folder, vocab_file)
+      answering = load_export.answering_of(model, **options) if model.kind else None
+      found = load_export.load(folder, model, engine, precision, threads)
+      if answering is None:
+        return cls._of_encoder(found, model, **sizes, **options)
+      return cls.of_engine(found, answering, chunk_size=chunk_size, **sizes)
+    if precision != "float32":
+      raise ValueError(
+        f"{folder} is no export: precision={precision} is of models that export_hub.py writes, "
+        "with --format=onnx or litert."
+      )
+    run = load_run.find_run(folder, vocab_file)
+    if engine not in ("auto", "tensorflow"):
+      raise ValueError(
+        f"{folder} holds a checkpoint, which only the engine tensorflow reads. For {engine}: "
+        f"export_hub.py --init_checkpoint={folder} --format={registry.FORMATS[engine]} "
+        "--export_dir=EXPORT."
+      )
+    answering, head = load_run.answering_of(run, **options)
+    compute = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
+    return cls.of_engine(compute, answering, chunk_size=chunk_size, **sizes)
+
+  @classmethod
+  def from_run(cls, output_dir: str | os.PathLike, **options) -> "Predictor":
+    """Loads the fine-tuned model of a run: `load` with TensorFlow, whose options it takes."""
+    return cls.load(output_dir, "tensorflow", **options)
+
+  @classmethod
+  def of_engine(
+    cls,
+    engine: Engine,
+    answering: Answering,
+    batch_size: int = 32,
+    chunk_size: int = 1024,
+    batch_invariant: bool = False,
+  ) -> "Predictor":
+    """Puts an engine between what makes rows of items and what makes answers of their scores.
+
+    The other arguments are those of `load`.
+    """
+    batch_size = 1 if batch_invariant else batch_size
+    return cls(
+      functools.partial(_item_rows, answering),
+      engine,
+      engine.inputs,
+      functools.partial(_answer, answering),
+      batch_size,
+      chunk_size,
+      padding=answering.padding,
+    )
 
   @classmethod
   def from_saved_model(
@@ -309,17 +402,15 @@ class Predictor:
     chunk_size: int = 1024,
     batch_invariant: bool = False,
   ) -> "Predictor":
-    """Loads a fine-tuned model that `--do_export` wrote.
+    """Loads a fine-tuned model that `--do_export` wrote as a SavedModel.
 
-    The other arguments are those of `from_run`.
+    The other arguments are those of `load`; a batch has `batch_size` items.
 
     Args:
       saved_model: the folder of the task's model, or the export's folder around `task`.
 
     Returns:
-      A predictor whose items are texts, pairs, or dicts of the model's inputs by name, and whose
-      results are dicts of its outputs: strings, numbers, lists of strings, and arrays. The
-      docstring of this module has a table.
+      As `load`.
 
     Raises:
       ValueError: the model does not take strings.
@@ -330,41 +421,55 @@ class Predictor:
 
   @classmethod
   def _of_texts(cls, function: LoadedFunction, batch_size: int, chunk_size: int) -> "Predictor":
-    def featurize(item):
-      texts = name_texts(item, function.inputs, function.list_inputs)
-      if function.needs_pairs and not texts["text_b"].strip():
-        raise ValueError(
-          f'{item!r:.80} is one text, but this model compares two, as in "It rains. ||| It is '
-          'wet.". Vectors of single texts: predict.py --task=vectors, Predictor.from_checkpoint.'
-        )
-      return texts
-
-    return cls(featurize, function, function.inputs, _own_answers, batch_size, chunk_size)
-
-
-def _stacked(rows: Sequence, shape: Shape | None = None) -> Any:
-  """Strings unchanged; lists as an array of that shape, or `[B, longest]`, padded with 0 or "".
-
-  Example:
-    >>> _stacked([[1], [2, 3]]).tolist()
-    [[1, 0], [2, 3]]
-    >>> _stacked([["a"], ["b", "cc"]]).tolist()
-    [['a', ''], ['b', 'cc']]
-  """
-  if isinstance(rows[0], str):
-    return rows
-  is_text = any(row and isinstance(row[0], str) for row in rows)
-  shape = shape or Shape(len(rows), max(map(len, rows)))
-  stacked = np.zeros(shape, object if is_text else np.int32)
-  if is_text:
-    stacked[:] = ""
-  for row, values in enumerate(rows):
-    stacked[row, : len(values)] = values
-  return stacked
+    return cls(
+      functools.partial(_named_texts, function),
+      function,
+      function.inputs,
+      _own_answers,
+      batch_size,
+      chunk_size,
+    )
 
 
 # ---------------------------------------------------------------------------------------------
 # Inputs and outputs of models that take texts.
+
+
+class _ItemRows(list):
+  """The rows of an item, which they remember."""
+
+  def __init__(self, item: Item, rows: Sequence[Row]):
+    super().__init__(rows)
+    self.item = item
+
+
+def _item_rows(answering: Answering, item: Any) -> _ItemRows:
+  """Makes the rows of an item; a ValueError says that the model does not take it."""
+  texts = _named_texts(answering, item)
+  return _ItemRows(texts, answering.rows(texts))
+
+
+def _answer(answering: Answering, rows: _ItemRows, outputs: Sequence[Arrays]) -> dict[str, Any]:
+  """Makes the answer to an item from the outputs of its rows."""
+  scores = [
+    {
+      name: value[: len(row["input_ids"])] if answering.is_of_tokens(name) else value
+      for name, value in its_outputs.items()
+    }
+    for row, its_outputs in zip(rows, outputs, strict=True)
+  ]
+  return answering.answer(rows.item, rows, scores)
+
+
+def _named_texts(model: Answering | LoadedFunction, item: Any) -> dict[str, Any]:
+  """Returns the texts of an item by name; a ValueError says that the model does not take it."""
+  texts = name_texts(item, model.inputs, model.list_inputs)
+  if model.needs_pairs and not texts["text_b"].strip():
+    raise ValueError(
+      f'{item!r:.80} is one text, but this model compares two, as in "It rains. ||| It is '
+      'wet.". Vectors of single texts: predict.py --task=vectors, Predictor.from_checkpoint.'
+    )
+  return texts
 
 
 def name_texts(
@@ -438,28 +543,10 @@ def _own_answers(features: Features, outputs: Arrays) -> dict[str, Any]:
   own = outputs.get("num_words", outputs.get("num_tokens"))
   own = len(features["choices"]) if "choices" in features else own
   answers = {
-    name: _plain(value if own is None or np.ndim(value) == 0 else value[:own])
+    name: plain(value if own is None or np.ndim(value) == 0 else value[:own])
     for name, value in sorted(outputs.items())  # a SavedModel stores them in any order
   }
   if "tags" in answers and "text" in features:
-    answers["entities"] = _entities(features["text"], answers)
+    places = (answers[name] for name in ("tags", "starts", "ends", "probabilities"))
+    answers["entities"] = tagging.entities_of_tags(features["text"], *places)
   return answers
-
-
-def _entities(text: str, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
-  """The entities that tags encode, as in `predictions.jsonl` of run_ner.py; none of plain tags."""
-  from bert.tasks import label_schemes, tagging
-
-  tags, scheme = answers["tags"], label_schemes.recognise(answers["tags"])
-  found = [] if scheme == "plain" else label_schemes.entities_of(tags, scheme)
-  places = answers["starts"], answers["ends"]
-  return tagging.entity_records(text, *places, found, answers["probabilities"])
-
-
-def _plain(value):
-  """Bytes as text, NumPy's numbers as Python's; arrays of bytes as lists of text."""
-  if isinstance(value, bytes):
-    return value.decode("utf-8", "replace")
-  if isinstance(value, np.ndarray):
-    return [_plain(entry) for entry in value] if value.dtype.kind in "OS" else value
-  return value.item() if isinstance(value, np.generic) else value

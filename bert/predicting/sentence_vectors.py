@@ -13,7 +13,7 @@ import numpy as np
 
 from bert.checkpoints import sentence_pooling
 from bert.predicting.fixed_batch_shapes import FixedBatchShapes
-from bert.tasks.classification import InputExample, join_texts
+from bert.tasks.classification import InputExample, join_texts, unpadded
 
 # The inputs of `BertModel`, by the names of `classification.InputFeatures` and of records.
 INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -69,12 +69,7 @@ def text_features(tokenizer, item: str | tuple[str, str], max_seq_length: int) -
     ValueError: `item` is not a text or a pair.
   """
   tokens, segment_ids = join_texts(InputExample(None, *text_pair(item)), max_seq_length, tokenizer)
-  return {
-    "tokens": tokens,
-    "input_ids": tokenizer.convert_tokens_to_ids(tokens),
-    "input_mask": [1] * len(tokens),
-    "segment_ids": segment_ids,
-  }
+  return {"tokens": tokens, **unpadded(tokens, segment_ids, tokenizer)}
 
 
 def layer_vectors(

@@ -320,10 +320,10 @@ def _note_empty_path(flag: flags.Flag, words: _Words) -> None:
 def _bad_value(flag: flags.Flag, value: str, error: Exception) -> str:
   """Says which flag got which value and what it takes instead."""
   parser = flag.parser
-  if flag.boolean:
-    expected = "true or false"
-  elif hasattr(parser, "enum_values"):
+  if hasattr(parser, "enum_values"):
     expected = "one of " + ", ".join(parser.enum_values)
+  elif flag.boolean:
+    expected = "true or false"
   else:
     expected = parser.syntactic_help
   if not expected:

@@ -11,7 +11,6 @@ from typing import Any
 from absl import logging
 
 from bert.checkpoints import model_files
-from bert.checkpoints.bundle_files import BEST
 from bert.io.wording import counted
 from bert.predicting import load_run
 from bert.scripts import run_states, student_files
@@ -64,8 +63,7 @@ class RunDistillation(Teaching):
 
 def run_folder(teacher: load_run.Run) -> str:
   """Returns the folder of the run, also where its best weights are meant."""
-  folder = model_files.folder_of(teacher.prefix)
-  return os.path.dirname(folder) if os.path.basename(folder) == BEST else folder
+  return model_files.run_folder_of(teacher.prefix)
 
 
 def check_folder(settings: RunSettings, teacher: load_run.Run) -> None:

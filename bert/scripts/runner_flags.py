@@ -38,6 +38,15 @@ def define(note: str) -> None:
   )
 
 
+def check_engine() -> None:
+  """Raises a UsageError where workers would choose the engine of an export, each for itself."""
+  if is_beam() and FLAGS.engine == "auto":
+    raise command_line.UsageError(
+      "--runner=beam with --engine=auto: each worker would choose an engine for itself. Name one, "
+      "such as --engine=onnxruntime."
+    )
+
+
 def is_beam() -> bool:
   """Whether Beam runs the work."""
   return FLAGS.runner == _BEAM

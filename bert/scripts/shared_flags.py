@@ -156,6 +156,26 @@ def define_prediction_dtype_flag() -> None:
   )
 
 
+def define_engine_flags() -> None:
+  """What computes the model, in the group that is being defined."""
+  from bert.predicting.engines import registry
+
+  flags.DEFINE_enum(
+    "engine",
+    "auto",
+    ["auto", *registry.NAMES],
+    "What computes the model. onnxruntime and litert read what export_hub.py --format=onnx or "
+    "litert wrote, and need no TensorFlow. auto: TensorFlow for a checkpoint; for such an export "
+    "the engine that is fastest in a short trial.",
+  )
+  flags.DEFINE_enum(
+    "precision",
+    "float32",
+    ["float32", "float16", "int8"],
+    "Which of an export's models to take, if it has several.",
+  )
+
+
 def define_batch_invariant_flag() -> None:
   """Whether results have the same bits in every batch, in the group that is being defined."""
   flags.DEFINE_bool(

@@ -125,6 +125,11 @@ def padded(tokens: list[str], segment_ids: list[int], length: int, tokenizer) ->
   }
 
 
+def unpadded(tokens: list[str], segment_ids: list[int], tokenizer) -> dict[str, list]:
+  """Returns the same of tokens alone."""
+  return padded(tokens, segment_ids, len(tokens), tokenizer)
+
+
 def join_texts(
   example, max_seq_length, tokenizer, lengths: SequenceLengths | None = None
 ) -> tuple[list[str], list[int]]:

@@ -1,7 +1,7 @@
 """The kinds of tasks, a row each: what the rooms below fine-tuning ask of a fine-tuned model.
 
 A row is names alone, so that the lowest packages read it without an import: which class trains such
-a model, which head it has, which class answers texts, how transformers calls it. What a task does
+a model, which head it has, which classes answer texts, how transformers calls it. What a task does
 is a class, `fine_tuning.task.Task`, which its row names and which is imported where it is needed.
 
   kind = kinds.of_facts(facts)            # of a run's fingerprint
@@ -29,6 +29,9 @@ PLUGINS = "BERT_PLUGINS"
 OWN_MODEL = "bert.exporting.texts_model:TextsModel"
 """The model from texts to answers of a task of one's own that names none."""
 
+OWN_ANSWERS = "bert.tasks.answering:TextAnswers"
+"""What makes rows of its texts, and answers of the rows' scores, without TensorFlow."""
+
 OWN_DATA = "bert.checks.own_data:OwnData"
 """What reads the data of a task of one's own for `doctor.py`."""
 
@@ -42,6 +45,7 @@ class Kind(NamedTuple):
   task: str  # `module:Class`, a `fine_tuning.task.Task`
   head: str  # `module:Class`, a `model.task_head.Head`
   model: str  # `module:Class`, an `exporting.task_model.TaskModel`: from texts to answers
+  answering: str  # `module:Class`, a `tasks.answering.Answering`: the same around an engine
   # Names of that model's texts, in the order of an item.
   inputs: tuple[str, ...] = ("text_a", "text_b")
   transformers: str = ""  # the end of the name of its class in transformers; "" where it has none
@@ -73,6 +77,10 @@ class Kind(NamedTuple):
     """Imports the model from texts to answers, and TensorFlow with it."""
     return _load(self.model)
 
+  def answering_class(self) -> Any:
+    """Imports what is between texts and an engine."""
+    return _load(self.answering)
+
   def data_class(self) -> Any:
     """Imports what reads its data."""
     return _load(self.data)
@@ -89,6 +97,7 @@ _KINDS = {
       task="bert.run_classifier:Classification",
       head="bert.model.task_heads:SequenceHead",
       model="bert.exporting.sentence_model:SentenceModel",
+      answering="bert.tasks.sentence_answers:SentenceAnswers",
       transformers="ForSequenceClassification",
       mark="output_bias",
       keras=("TextClassificationHead",),
@@ -99,6 +108,7 @@ _KINDS = {
       task="bert.run_squad:QuestionAnswering",
       head="bert.model.span_head:SpanHead",
       model="bert.exporting.span_model:SpanModel",
+      answering="bert.tasks.span_answers:SpanAnswers",
       inputs=("question", "context"),
       transformers="ForQuestionAnswering",
       mark="cls/squad/output_bias",
@@ -111,6 +121,7 @@ _KINDS = {
       task="bert.run_ner:Tagging",
       head="bert.model.task_heads:TokenHead",
       model="bert.exporting.tag_model:TagModel",
+      answering="bert.tasks.tag_answers:TagAnswers",
       inputs=("text",),
       transformers="ForTokenClassification",
       mark="output_bias",
@@ -122,6 +133,7 @@ _KINDS = {
       task="bert.run_swag:MultipleChoice",
       head="bert.model.task_heads:ChoiceHead",
       model="bert.exporting.choice_model:ChoiceModel",
+      answering="bert.tasks.choice_answers:ChoiceAnswers",
       inputs=("context", "choices"),
       transformers="ForMultipleChoice",
       mark="output_weights",
@@ -132,6 +144,7 @@ _KINDS = {
       task="bert.run_similarity:Similarity",
       head="bert.model.vector_head:VectorHead",
       model="bert.exporting.vector_model:VectorModel",
+      answering="bert.tasks.pair_answers:PairAnswers",
     ),
   )
 }

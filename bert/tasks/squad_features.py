@@ -170,20 +170,12 @@ def generate_features(
   Raises:
     ValueError: the lengths leave no room for the text, or `doc_stride` is below 1.
   """
-  if doc_stride < 1:
-    raise ValueError(f"doc_stride is {doc_stride}, but must be at least 1.")
+  check_lengths(tokenizer, max_seq_length, doc_stride, max_query_length)
   layout = layout_of(tokenizer)
-  special = layout.num_special(True)
-  if max_query_length < 0 or max_seq_length <= max_query_length + special:
-    raise ValueError(
-      f"The max_seq_length ({max_seq_length}) must be greater than max_query_length "
-      f"({max_query_length}) + {special}"
-    )
   document_of = _document_reader(tokenizer)
   unique_id = _FIRST_UNIQUE_ID
   for example_index, example in enumerate(examples):
-    # A space before the question would be a part of RoBERTa's first token.
-    query = tokenizer.tokenize(example.question_text.lstrip())[:max_query_length]
+    query = _query(example, tokenizer, max_query_length)
     document = document_of(example)
     if document is None:
       continue
@@ -202,6 +194,48 @@ def generate_features(
         _log_window(feature, is_training, level)
       yield feature
       unique_id += 1
+
+
+def window_reader(
+  tokenizer, max_seq_length: int, doc_stride: int, max_query_length: int
+) -> Callable[[Any], list[InputFeatures]]:
+  """Makes a function from a question to its windows, which counts and logs nothing.
+
+  The numbers of windows are unique among those of their question. Arguments and errors are those of
+  `generate_features`.
+  """
+  check_lengths(tokenizer, max_seq_length, doc_stride, max_query_length)
+  document_of = _document_reader(tokenizer)
+
+  def read(example) -> list[InputFeatures]:
+    document = document_of(example)
+    if document is None:
+      return []
+    query = _query(example, tokenizer, max_query_length)
+    found = _windows(query, document, tokenizer, max_seq_length, doc_stride)
+    features = [feature for _, feature in found]
+    for feature in features:
+      feature.unique_id = feature.doc_span_index
+    return features
+
+  return read
+
+
+def check_lengths(tokenizer, max_seq_length: int, doc_stride: int, max_query_length: int) -> None:
+  """Raises a ValueError if they leave no room for the text, or `doc_stride` is below 1."""
+  if doc_stride < 1:
+    raise ValueError(f"doc_stride is {doc_stride}, but must be at least 1.")
+  special = layout_of(tokenizer).num_special(True)
+  if max_query_length < 0 or max_seq_length <= max_query_length + special:
+    raise ValueError(
+      f"The max_seq_length ({max_seq_length}) must be greater than max_query_length "
+      f"({max_query_length}) + {special}"
+    )
+
+
+def _query(example, tokenizer, max_query_length) -> list[str]:
+  # A space before the question would be a part of RoBERTa's first token.
+  return tokenizer.tokenize(example.question_text.lstrip())[:max_query_length]
 
 
 def _document_reader(tokenizer) -> Callable[[Any], _Document | None]:

@@ -18,7 +18,7 @@ import numpy as np
 from absl import logging
 
 from bert.tasks.conll_files import TaggedSentence
-from bert.tasks.label_schemes import Entity, convert_labels
+from bert.tasks.label_schemes import Entity, convert_labels, entities_of, recognise
 from bert.tasks.windows import windows
 from bert.text.sequence_layout import layout_of
 
@@ -97,12 +97,7 @@ def convert_examples_to_features(
   Raises:
     ValueError: `max_seq_length` leaves no room, or `stride` would skip tokens.
   """
-  capacity = max_seq_length - 2
-  if capacity < 1:
-    raise ValueError(f"max_seq_length is {max_seq_length}, but must be at least 3.")
-  stride = stride or max(capacity // 2, 1)
-  if not 0 < stride <= capacity:
-    raise ValueError(f"The stride is {stride}, but must be between 1 and max_seq_length - 2.")
+  stride = check_lengths(max_seq_length, stride)
   label_ids = {label: i for i, label in enumerate(label_list)}
   for index, example in enumerate(examples):
     ids = [NO_LABEL] * len(example.words)
@@ -119,22 +114,12 @@ def convert_examples_to_features(
 
 def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_id):
   """Yields a sentence's windows, and the tokens of each."""
-  pieces, word_of_first_piece = [], {}
   layout = layout_of(tokenizer)
-  tokenize_word = getattr(tokenizer, "tokenize_word", tokenizer.tokenize)
-  for word_index, word in enumerate(example.words):
-    word_of_first_piece[len(pieces)] = word_index
-    # A word of control characters only has no token, but needs a position for its prediction.
-    pieces += tokenize_word(word) or [layout.unk]
-  spans = windows(len(pieces), max_seq_length - 2, stride)
-  owner = owners(spans, len(pieces))
-  for index, (start, end) in enumerate(spans):
+  for tokens, places in windows_of_words(example.words, tokenizer, max_seq_length, stride):
     labels, is_word = [NO_LABEL] * max_seq_length, [0] * max_seq_length
-    for piece in range(start, end):
-      if piece in word_of_first_piece and owner[piece] == index:
-        labels[piece - start + 1] = label_ids[word_of_first_piece[piece]]
-        is_word[piece - start + 1] = 1
-    tokens, _ = layout.join(pieces[start:end])
+    for place, word in places.items():
+      labels[place] = label_ids[word]
+      is_word[place] = 1
     pad_ids, padding = layout.padding(tokens, max_seq_length)
     feature = TagFeatures(
       input_ids=tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
@@ -144,6 +129,50 @@ def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_i
       word_mask=is_word,
     )
     yield feature, tokens
+
+
+def windows_of_words(
+  words: Iterable[str], tokenizer, max_seq_length: int, stride: int
+) -> Iterator[tuple[list[str], dict[int, int]]]:
+  """Yields the windows of a sentence: its tokens, [CLS] and [SEP] included, and its words.
+
+  These are the places of the first tokens of words that are predicted in this window, each with the
+  number of its word; all windows together have each word once, in order.
+  """
+  pieces, word_of_first_piece = [], {}
+  layout = layout_of(tokenizer)
+  tokenize_word = getattr(tokenizer, "tokenize_word", tokenizer.tokenize)
+  for index, word in enumerate(words):
+    word_of_first_piece[len(pieces)] = index
+    # A word of control characters only has no token, but needs a position for its prediction.
+    pieces += tokenize_word(word) or [layout.unk]
+  spans = windows(len(pieces), max_seq_length - 2, stride)
+  owner = owners(spans, len(pieces)).tolist()
+  for index, (start, end) in enumerate(spans):
+    tokens, _ = layout.join(pieces[start:end])
+    yield (
+      tokens,
+      {
+        piece - start + 1: word_of_first_piece[piece]
+        for piece in range(start, end)
+        if piece in word_of_first_piece and owner[piece] == index
+      },
+    )
+
+
+def check_lengths(max_seq_length: int, stride: int | None) -> int:
+  """Returns the stride, by default half a window.
+
+  Raises:
+    ValueError: `max_seq_length` leaves no room, or the stride would skip tokens.
+  """
+  capacity = max_seq_length - 2
+  if capacity < 1:
+    raise ValueError(f"max_seq_length is {max_seq_length}, but must be at least 3.")
+  stride = stride or max(capacity // 2, 1)
+  if not 0 < stride <= capacity:
+    raise ValueError(f"The stride is {stride}, but must be between 1 and max_seq_length - 2.")
+  return stride
 
 
 def padding_features(max_seq_length: int) -> TagFeatures:
@@ -246,6 +275,19 @@ def describe_entities(
   text = " ".join(example.words)
   found = entity_records(text, starts[:-1], ends, entities, probabilities)
   return {"id": example.guid, "text": text, "entities": found}
+
+
+def entities_of_tags(
+  text: str,
+  tags: Sequence[str],
+  starts: Sequence[int],
+  ends: Sequence[int],
+  probabilities: Sequence[float],
+) -> list[dict]:
+  """Makes the records of the entities that tags mean, by the scheme that they follow; else none."""
+  scheme = recognise(tags)
+  found = [] if scheme == "plain" else entities_of(tags, scheme)
+  return entity_records(text, starts, ends, found, probabilities)
 
 
 def entity_records(

@@ -14,18 +14,13 @@ from typing import NamedTuple
 from absl import logging
 
 from bert.io import start_lines
+from bert.io.processor import cpu_flags
 
 # Instructions for products of bfloat16, best first. Without them the type is emulated, far slower.
 BFLOAT16_CPU_FLAGS = ("amx_bf16", "avx512_bf16")
 
 # From this compute capability on a GPU multiplies in bfloat16 (Ampere).
 _BFLOAT16_GPU = (8, 0)
-
-
-def cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
-  """Reads the flags of the first CPU, as Linux names them; empty if unknown."""
-  match = re.search(r"^(?:flags|Features)\s*:(.*)$", _text(path), re.MULTILINE)
-  return frozenset(match[1].split()) if match else frozenset()
 
 
 def gpu_capabilities() -> list[tuple[int, int]]:
@@ -98,13 +93,6 @@ class Memory(NamedTuple):
 
   total: int
   available: int
-
-
-def num_cores() -> int:
-  """Counts the cores that this process may use, for instance in a container."""
-  if hasattr(os, "sched_getaffinity"):
-    return len(os.sched_getaffinity(0))
-  return os.cpu_count() or 1
 
 
 def memory(

@@ -12,6 +12,9 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from bert.text import tokenizer_json
+from bert.text.tokenizer_json import Special, Text
+
 # White space, and what stands for a space in the tokens of a byte-level BPE.
 _SPACES = "Ġ\t\n\x0b\x0c\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
 _SPACES += "\u2028\u2029\u202f\u205f\u3000"
@@ -271,21 +274,6 @@ class Encoding:
 # How texts become a row.
 
 
-class Special(NamedTuple):
-  """Special tokens at one place of a row."""
-
-  tokens: tuple[str, ...]
-  ids: tuple[int, ...]
-  type_id: int
-
-
-class Text(NamedTuple):
-  """The place of a text in a row."""
-
-  sequence: int  # 0 or 1
-  type_id: int
-
-
 class Spaces(NamedTuple):
   """What becomes of the offsets of a byte-level BPE, whose tokens begin with spaces."""
 
@@ -349,17 +337,7 @@ class Template(NamedTuple):
       assert isinstance(end, Special)
       ends = {"sep": [end.tokens[0], end.ids[0]], "cls": [first.tokens[0], first.ids[0]]}
       return {"type": "RobertaProcessing", **ends, **self.spaces._asdict()}
-    special: dict[str, Any] = {}
-    places: dict[str, list] = {}
-    for name in ("single", "pair"):
-      for place in getattr(self, name):
-        if isinstance(place, Text):
-          key, index = "Sequence", "AB"[place.sequence]
-        else:
-          key, index = "SpecialToken", place.tokens[0]
-          special[index] = {"id": index, "ids": list(place.ids), "tokens": list(place.tokens)}
-        places.setdefault(name, []).append({key: {"id": index, "type_id": place.type_id}})
-    return {"type": "TemplateProcessing", **places, "special_tokens": special}
+    return tokenizer_json.template(self.single, self.pair)
 
   @classmethod
   def of(cls, content: Any) -> "Template":
@@ -389,11 +367,12 @@ class Template(NamedTuple):
     spaces: Spaces | None = None,
   ) -> "Template":
     """Makes that of BERT or RoBERTa; each token comes with its id."""
+    if not is_roberta:
+      single, pair = tokenizer_json.places_of_ends(cls_token, sep_token)
+      return cls(single, pair, spaces)
     first, end = (Special((token,), (index,), 0) for token, index in (cls_token, sep_token))
-    single = (first, Text(0, 0), end)
-    if is_roberta:
-      return cls(single, (*single, end, Text(1, 0), end), spaces)
-    return cls(single, (*single, Text(1, 1), end._replace(type_id=1)), spaces)
+    places = (first, Text(0, 0), end)
+    return cls(places, (*places, end, Text(1, 0), end), spaces)
 
 
 def _changed(row: Encoding, change: Callable[[Run], Run]) -> Encoding:

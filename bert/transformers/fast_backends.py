@@ -16,14 +16,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from bert.io import atomic_files, installation
+from bert.text import tokenizer_json
 from bert.text.added_tokens import AddedToken, Finder
 from bert.text.library_characters import WORDS
 from bert.text.library_words import MAX_WORD_CHARS, UNCASED, LibraryWordPieces, Normalization
+from bert.text.tokenizer_json import PREFIX
 from bert.text.vocabulary_file import VocabularyError, write_tokens
 from bert.transformers.encodings import Details, Pieces, Template
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_PREFIX = "##"
 _CLEANED_UP = (
   *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
   *((" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")),
@@ -307,8 +308,8 @@ class WordPieceBackend(_Saving):
     text = []
     for number, token in enumerate(tokens):
       if number:
-        is_rest = token.startswith(_PREFIX)
-        token = token.removeprefix(_PREFIX) if is_rest else f" {token}"
+        is_rest = token.startswith(PREFIX)
+        token = token.removeprefix(PREFIX) if is_rest else f" {token}"
       if self._cleanup:
         for spaced, clean in _CLEANED_UP:
           token = token.replace(spaced, clean)
@@ -317,25 +318,15 @@ class WordPieceBackend(_Saving):
 
   def content(self) -> dict[str, Any]:
     """Returns the content of a tokenizer.json."""
-    normalization = self.normalization
-    added = [{"id": index, **token.settings()} for index, token in self.added.items()]
-    return {
-      "version": "1.0",
-      "truncation": None,
-      "padding": None,
-      "added_tokens": added,
-      "normalizer": {"type": "BertNormalizer", "clean_text": True, **normalization._asdict()},
-      "pre_tokenizer": {"type": "BertPreTokenizer"},
-      "post_processor": self.template.content(),
-      "decoder": {"type": "WordPiece", "prefix": _PREFIX, "cleanup": self._cleanup},
-      "model": {
-        "type": "WordPiece",
-        "unk_token": self._pieces.unk_token,
-        "continuing_subword_prefix": _PREFIX,
-        "max_input_chars_per_word": self._pieces.max_chars,
-        "vocab": self._vocab,
-      },
-    }
+    content = tokenizer_json.of_word_pieces(
+      self._vocab,
+      self.normalization,
+      [{"id": index, **token.settings()} for index, token in self.added.items()],
+      self._pieces.unk_token,
+      self._pieces.max_chars,
+      self._cleanup,
+    )
+    return {**content, "post_processor": self.template.content()}
 
   def save_vocabulary(self, folder: str, prefix: str) -> tuple[str, ...]:
     """Writes vocab.txt, and returns its path."""
@@ -350,11 +341,11 @@ class WordPieceBackend(_Saving):
     decoder = content.get("decoder") or {}
     is_ours = (
       model.get("type", "WordPiece") == "WordPiece"
-      and model.get("continuing_subword_prefix", _PREFIX) == _PREFIX
+      and model.get("continuing_subword_prefix", PREFIX) == PREFIX
       and normalizer.get("type") == "BertNormalizer"
       and normalizer.get("clean_text", True)
       and (content.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer"
-      and (decoder.get("type"), decoder.get("prefix")) == ("WordPiece", _PREFIX)
+      and (decoder.get("type"), decoder.get("prefix")) == ("WordPiece", PREFIX)
     )
     if not is_ours:
       return None

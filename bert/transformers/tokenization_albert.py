@@ -6,22 +6,19 @@
 A fast tokenizer is made of a tokenizer.json, or of a sentencepiece model.
 """
 
-import base64
 import os
 from typing import Any
 
 from bert.io import atomic_files
-from bert.text import piece_file, sentence_pieces
+from bert.text import sentence_pieces, tokenizer_json
 from bert.text.added_tokens import AddedToken
 from bert.text.vocabulary_file import VocabularyError
 from bert.transformers.fast_backends import Backend, LibraryBackend
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
-from bert.transformers.tokenization_options import LOGGER
 from bert.transformers.tokenization_rows import ClsSepRows
 from bert.transformers.tokenization_slow import PreTrainedTokenizer
 
 VOCAB_FILES_NAMES = {"vocab_file": "spiece.model"}
-_LESS_LIKELY = 100  # for pieces that end in a comma after a digit: the number stays apart
 
 
 def _mask_token(token: Any) -> Any:
@@ -242,7 +239,9 @@ class AlbertTokenizerFast(ClsSepRows, PreTrainedTokenizerFast):
     self.vocab_file = vocab_file
 
   def _from_vocabulary(self, *args: Any, **kwargs: Any) -> Backend:
-    content = content_of(args[0], kwargs["do_lower_case"], kwargs["keep_accents"])
+    content = tokenizer_json.of_sentence_pieces(
+      args[0], kwargs["do_lower_case"], kwargs["keep_accents"]
+    )
     backend = LibraryBackend(content, f"{args[0]}")
     model = content["model"]
     import tokenizers
@@ -265,74 +264,3 @@ class AlbertTokenizerFast(ClsSepRows, PreTrainedTokenizerFast):
     assert self.vocab_file is not None
     model = sentence_pieces.read_model(self.vocab_file)
     return _save_model(model, save_directory, filename_prefix)
-
-
-def content_of(
-  model_file: str | os.PathLike | None, do_lower_case: bool, keep_accents: bool
-) -> dict[str, Any]:
-  """Makes the content of a tokenizer.json of a sentencepiece model.
-
-  Raises:
-    VocabularyError: the file cannot be used, or is of another algorithm than ALBERT's.
-  """
-  if model_file is None:
-    raise VocabularyError("No spiece.model was given (vocab_file).")
-  try:
-    model = piece_file.read(sentence_pieces.read_model(model_file))
-  except ValueError as error:
-    raise VocabularyError(f"{model_file} is damaged: {error}. Fetch it again.") from None
-  if model.algorithm != piece_file.UNIGRAM:
-    raise VocabularyError(f"{model_file} is no unigram model, as ALBERT's is.")
-  if model.byte_fallback:
-    LOGGER.warning("%s falls back to bytes, which the fast tokenizer does not.", model_file)
-  pieces = [[each.text, _score(each.text, each.score)] for each in model.pieces]
-  added = [
-    {"id": index, **_whole(each.text, each.kind == piece_file.CONTROL).settings()}
-    for index, each in enumerate(model.pieces)
-    if each.kind in (piece_file.CONTROL, piece_file.USER_DEFINED)
-  ]
-  spaces = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-  return {
-    "version": "1.0",
-    "truncation": None,
-    "padding": None,
-    "added_tokens": added,
-    "normalizer": {
-      "type": "Sequence",
-      "normalizers": _normalizers(model.charsmap, do_lower_case, keep_accents),
-    },
-    "pre_tokenizer": spaces,
-    "post_processor": None,
-    "decoder": spaces,
-    "model": {
-      "type": "Unigram",
-      "unk_id": model.unk_id,
-      "vocab": pieces,
-      "byte_fallback": False,
-    },
-  }
-
-
-def _whole(piece: str, special: bool) -> AddedToken:
-  return AddedToken(piece, normalized=False, special=special)
-
-
-def _score(piece: str, score: float) -> float:
-  ends_in_number = len(piece) >= 2 and piece[-1] == "," and piece[-2].isdigit()
-  return score - _LESS_LIKELY if ends_in_number else score
-
-
-def _normalizers(charsmap: bytes, do_lower_case: bool, keep_accents: bool) -> list[dict[str, Any]]:
-  steps = [_replacing({"String": "``"}, '"'), _replacing({"String": "''"}, '"')]
-  if not keep_accents:
-    steps += [{"type": "NFKD"}, {"type": "StripAccents"}]
-  if do_lower_case:
-    steps.append({"type": "Lowercase"})
-  if charsmap:
-    encoded = base64.b64encode(charsmap).decode()
-    steps.append({"type": "Precompiled", "precompiled_charsmap": encoded})
-  return [*steps, _replacing({"Regex": " {2,}"}, " ")]
-
-
-def _replacing(pattern: dict[str, str], content: str) -> dict[str, Any]:
-  return {"type": "Replace", "pattern": pattern, "content": content}

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bert import predict, run_classifier, run_ner, run_similarity, run_squad, run_swag
+from bert import export_hub, predict, run_classifier, run_ner, run_similarity, run_squad, run_swag
 from bert.checkpoints import finding
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
@@ -334,7 +334,7 @@ def test_options_reach_the_model(finished):
   options = {"vocab_file": str(done.vocab_file), "null_score_diff_threshold": -1e9}
   results = Predictor.from_run(str(done.out), **options)(done.items)
   assert {(r["answer"], r["start"], r["end"]) for r in results} == {("", -1, -1)}
-  with pytest.raises(ValueError, match=r"SpanModel has no pooling, but .*doc_stride"):
+  with pytest.raises(ValueError, match=r"SpanAnswers has no pooling, but .*doc_stride"):
     Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), pooling="mean")
   with pytest.raises(ValueError, match="max_seq_length is 41, but must be from 3 to 40"):
     Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), max_seq_length=41)
@@ -389,3 +389,49 @@ def test_choices_that_are_none(exported, item):
   choose = Predictor.from_saved_model(str(exported("swag").out / "export"))
   with pytest.raises(ValueError, match=r"inputs are choices \(a list\), context"):
     choose([item])
+
+
+# ---------------------------------------------------------------------------------------------
+# Exports for other engines.
+
+# What the task reads as a labelled file: of the run's folder of data.
+EVAL_FILES = {
+  "classifier": "dev.tsv",
+  "squad": "squad.json",
+  "ner": "test.conll",
+  "swag": "test.csv",
+  "similarity": "test.csv",
+}
+ENGINES = ["onnxruntime", "litert"]
+METRICS = {
+  "classifier": "accuracy",
+  "squad": "exact",
+  "ner": "f1",
+  "swag": "accuracy",
+  "similarity": "spearman",
+}
+
+
+@pytest.mark.parametrize("task", _IN_CI)
+def test_an_export_for_other_engines_answers_as_the_run_did(finished, task, tmp_path):
+  done = finished(task)
+  eval_file = done.out.parent / EVAL_FILES[task]
+  if not eval_file.exists():
+    shutil.copy(done.out.parent / "test.tsv", eval_file)
+  flags = {"init_checkpoint": done.out, "export_dir": tmp_path / "export", "format": "onnx,litert"}
+  # Models of 8 bits take time, and are the same for all tasks.
+  smaller = {"int8": "dynamic"} if task == "ner" else {}
+  run(export_hub, **flags, **smaller, eval_file=eval_file)
+  assert (tmp_path / "export" / "config.json").is_file()
+  for engine in ENGINES:
+    answer = Predictor.load(tmp_path / "export", engine, batch_size=4)
+    ASSERT[task](done, answer(done.items))
+  report = json.loads((tmp_path / "export" / "accuracy.json").read_text())
+  precisions = ["float32", "int8"] if smaller else ["float32"]
+  assert [row["precision"] for row in report["models"]] == precisions * len(ENGINES)
+  assert report["examples"] == len(done.items)
+  first, *others = report["models"]
+  assert METRICS[task] in first["metrics"]
+  assert first["agreement"] in (1, None)
+  assert all(row["largest_difference"] >= 0 for row in others)
+  assert "## Accuracy" in (tmp_path / "export" / "README.md").read_text()

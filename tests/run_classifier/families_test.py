@@ -11,7 +11,7 @@ from bert import run_classifier, tokenization
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig
-from bert.predicting.load_run import load_run
+from bert.predicting.predictor import Predictor
 from bert.tasks.classification import InputExample, convert_single_example, swapped
 from bert.tasks.glue import MrpcProcessor
 from bert.training.estimator import ModeKeys
@@ -208,8 +208,8 @@ def test_scaled_labels_are_learnt_and_predictions_keep_their_scale(tmp_path):
   script.run_well(**values, do_train=True, do_eval=True, do_predict=True, do_export=True)
   scores = np.loadtxt(tmp_path / "out" / "test_results.tsv")[:2]
   assert abs(scores - [5, 0]).max() < 1.0
-  function = load_run(tmp_path / "out")
-  found = function({"text_a": ["good film", "bad film"], "text_b": ["", ""]})["score"]
+  answers = Predictor.from_run(tmp_path / "out")(["good film", "bad film"])
+  found = [answer["score"] for answer in answers]
   np.testing.assert_allclose(found, scores, atol=1e-4)
   assert results_in(tmp_path / "out" / "eval_results.txt")["eval_loss"] < 1.0 / 25
   message = script.error_of(**{**values, "label_scale": 1.0}, do_predict=True)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert import run_squad
-from bert.predicting.load_run import load_run
+from bert.predicting.predictor import Predictor
 from tests.kit import tiny_bert
 from tests.kit.script_runs import Script, json_in, results_in, tensors
 from tests.kit.tiny_questions import VOCAB, YEARS, contexts, train_and_predict, write_squad
@@ -69,8 +69,8 @@ def test_a_later_run_knows_the_head(trained, tmp_path):
 
 
 @pytest.mark.ci
-def test_the_graph_from_texts_answers_alike(trained, tmp_path):
-  """The export, and the function of a folder, which is the same graph."""
+def test_export_and_folder_answer_alike(trained, tmp_path):
+  """The export, and the folder, whose answers are made in Python."""
   flags = {**trained.flags, "init_checkpoint": trained.out / "best", "output_dir": tmp_path}
   run_well(**flags, do_predict=True, null_score_diff_threshold=0.0)
   run_well(**trained.flags, do_export=True, export_dir=tmp_path)
@@ -79,21 +79,17 @@ def test_the_graph_from_texts_answers_alike(trained, tmp_path):
     for entry in json_in(trained.flags["predict_file"])["data"]
     for paragraph in entry["paragraphs"]
   ]
-  texts = {
-    "question": [qa["question"] for qa, _ in questions],
-    "context": [context for _, context in questions],
-  }
-  exported = tf.saved_model.load(str(tmp_path / "task"))
+  items = [(qa["question"], context) for qa, context in questions]
   predictions, odds = (json_in(tmp_path / f"{name}.json") for name in ("predictions", "null_odds"))
-  for answers in (exported(*map(tf.constant, texts.values())), load_run(trained.out)(texts)):
-    for (qa, context), text, number, start, end in zip(
-      questions,
-      *(np.asarray(answers[name]) for name in ("answer", "null_odds", "start", "end")),
-      strict=True,
-    ):
-      assert text.decode() == predictions[qa["id"]]
-      assert number == pytest.approx(odds[qa["id"]], abs=1e-4)
-      assert not text or context[start:end] == text.decode()
+  for predictor in (
+    Predictor.from_saved_model(str(tmp_path)),
+    Predictor.from_run(trained.out),
+  ):
+    for (qa, context), answer in zip(questions, predictor(items), strict=True):
+      assert answer["answer"] == predictions[qa["id"]]
+      assert answer["null_odds"] == pytest.approx(odds[qa["id"]], abs=1e-4)
+      start, end = answer["start"], answer["end"]
+      assert not answer["answer"] or context[start:end] == answer["answer"]
 
 
 @pytest.mark.ci

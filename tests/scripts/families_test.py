@@ -7,7 +7,7 @@ import pytest
 
 from bert import run_ner, run_swag
 from bert.checkpoints import finding
-from bert.predicting.load_run import load_run
+from bert.predicting.predictor import Predictor
 from bert.tasks import conll_files, label_schemes
 from tests.kit import tiny_bert, tiny_choices, tiny_entities
 from tests.kit.script_runs import Script, results_in, tensors
@@ -22,7 +22,7 @@ SIZES = {"max_seq_length": 16, "train_batch_size": 8, "learning_rate": 0.01}
 @pytest.mark.ci
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tags(family, tmp_path):
-  """A run learns, and the function of its folder gives the labels of the script."""
+  """A run learns, and its folder gives the labels of the script."""
   flags = tiny_bert.write(tmp_path, tiny_entities.VOCAB, **tiny_entities.SIZES, **FAMILIES[family])
   for name, count, seed in (("train", 64, 1), ("valid", 20, 2), ("test", 12, 3)):
     tiny_entities.write_conll(tmp_path / f"{name}.conll", tiny_entities.sentences(count, seed))
@@ -32,10 +32,11 @@ def test_tags(family, tmp_path):
   )
   assert results_in(tmp_path / "out" / "eval_results.txt")["eval_accuracy"] > 0.8
   read = conll_files.read_conll(tmp_path / "out" / "predictions.conll")
-  answers = load_run(tmp_path / "out")({"text": [" ".join(each.words) for each in read.examples]})
+  texts = [" ".join(each.words) for each in read.examples]
+  answers = Predictor.from_run(tmp_path / "out")(texts)
   scheme = "bioes" if family == "electra" else "bio"
-  for number, example in enumerate(read.examples):
-    tags = [tag.numpy().decode() for tag in answers["tags"][number][: len(example.words)]]
+  for answer, example in zip(answers, read.examples, strict=True):
+    tags = answer["tags"]
     entities = label_schemes.entities_of(tags, scheme)  # the script writes what they stand for
     assert label_schemes.labels_of(entities, len(tags), "bio") == example.labels
   names = tensors(finding.latest(str(tmp_path / "out")))

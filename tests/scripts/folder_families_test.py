@@ -13,7 +13,6 @@ from bert.checkpoints import finding, numpy_writer, transformers_heads
 from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
 from bert.predicting import masked_words
-from bert.predicting.load_run import load_run
 from bert.predicting.predictor import Predictor
 from tests.kit import byte_pairs, tiny_choices, tiny_entities, tiny_sentences
 from tests.kit.conversions import run_well
@@ -79,12 +78,17 @@ def test_sentences(folder, tmp_path):
   assert class_in(there) == transformers_heads.class_of(
     "ForSequenceClassification", family_of(folder)
   )
-  texts = {"text_a": ["the film was good", "the film was bad"], "text_b": ["film", "the film b"]}
-  expected = load_run(tmp_path / "out")(texts)["probabilities"].numpy()
-  np.testing.assert_allclose(load_run(there)(texts)["probabilities"], expected, atol=1e-6)
-  predictor = Predictor.from_saved_model(str(tmp_path / "out" / "export" / "task"))
-  exported = predictor(list(zip(*texts.values(), strict=True)))
-  np.testing.assert_allclose([each["probabilities"] for each in exported], expected, atol=1e-5)
+  items = [("the film was good", "film"), ("the film was bad", "the film b")]
+  expected, converted, exported = (
+    [answer["probabilities"] for answer in predictor(items)]
+    for predictor in (
+      Predictor.from_run(tmp_path / "out"),
+      Predictor.from_run(there),
+      Predictor.from_saved_model(str(tmp_path / "out" / "export" / "task")),
+    )
+  )
+  np.testing.assert_allclose(converted, expected, atol=1e-6)
+  np.testing.assert_allclose(exported, expected, atol=1e-5)
 
 
 def test_tags(folder, tmp_path):
@@ -95,9 +99,9 @@ def test_tags(folder, tmp_path):
     **{"num_train_epochs": 2.0, "do_eval": True, "do_predict": True},
   )
   there = to_transformers(tmp_path / "out", tmp_path / "there", "ner")
-  text = {"text": ["the film was good"]}
-  answers = [load_run(each)(text) for each in (tmp_path / "out", there)]
-  assert answers[0]["tags"].numpy().tolist() == answers[1]["tags"].numpy().tolist()
+  folders = tmp_path / "out", there
+  tags = [Predictor.from_run(each)("the film was good")[0]["tags"] for each in folders]
+  assert tags[0] == tags[1]
 
 
 def test_choices(folder, tmp_path):
@@ -108,9 +112,9 @@ def test_choices(folder, tmp_path):
     **{"num_train_epochs": 1.0, "do_eval": True},
   )
   there = to_transformers(tmp_path / "out", tmp_path / "there", "swag")
-  question = {"context": ["the film"], "choices": [["was good", "was bad"]]}
-  answers = [load_run(each)(question)["probabilities"] for each in (tmp_path / "out", there)]
-  np.testing.assert_allclose(*answers, atol=1e-6)
+  question = ("the film", ["was good", "was bad"])
+  answers = [Predictor.from_run(each)([question])[0] for each in (tmp_path / "out", there)]
+  np.testing.assert_allclose(*(answer["probabilities"] for answer in answers), atol=1e-6)
 
 
 def test_questions(folder, tmp_path):
@@ -133,9 +137,9 @@ def test_questions(folder, tmp_path):
   )
   there = to_transformers(tmp_path / "out", tmp_path / "there", "squad")
   assert json.loads((tmp_path / "out" / "predictions.json").read_text())["0"] == "film"
-  asked = {"question": ["what was good"], "context": [paragraph["context"]]}
-  answers = load_run(there, max_seq_length=32, doc_stride=8, max_query_length=12)(asked)
-  assert answers["answer"].numpy().tolist() == [b"film"]
+  options = {"max_seq_length": 32, "doc_stride": 8, "max_query_length": 12}
+  [answer] = Predictor.from_run(there, **options)([("what was good", paragraph["context"])])
+  assert answer["answer"] == "film"
 
 
 def test_features_and_words(folder, tmp_path):

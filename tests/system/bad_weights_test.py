@@ -435,7 +435,7 @@ SAVED_MODELS = [
   Family(
     "a run's folder",
     "run/model.ckpt-1.index",
-    loading(lambda folder: load_run.load_run(folder / "run")),
+    loading(lambda folder: load_run.find_run(folder / "run")),
     [
       case("no checkpoint", None, "has no checkpoint"),
       case("no run", GOOD, "is not a fine-tuned model", "masked_words"),
@@ -479,7 +479,7 @@ _BY_CHECKPOINT = predictor.Predictor.from_checkpoint
     ("numbers", _BY_PREDICTOR, None, None, "the input x is int32"),
     ("numbers", masked_words.from_saved_model, None, None, "has no .mlm"),
     ("numbers", _BY_CHECKPOINT, None, None, "do not have BERT's names"),
-    ("numbers", load_run.load_run, None, None, "do not have BERT's names"),
+    ("numbers", load_run.find_run, None, None, "do not have BERT's names"),
     ("numbers", _BY_PREDICTOR, "saved_model.pb", cut(9), "is damaged"),
     ("numbers", _BY_PREDICTOR, "saved_model.pb", lambda good: good[: len(good) // 2], "is damaged"),
     ("numbers", masked_words.from_saved_model, "saved_model.pb", cut(9), "is damaged"),

@@ -17,11 +17,14 @@ from tests.kit.paths import ROOT
 from tests.kit.source_names import names_in
 
 HOMES = ("bert/tasks/kinds.py", "bert/tf1/")  # tf1: the original's modules once more
+
+
+def names_of(kind: kinds.Kind) -> tuple[str, ...]:
+  return kind.task, kind.head, kind.model, kind.answering, kind.data
+
+
 # Kind -> `module:Class` of its row.
-ROWS = {
-  kind: [name for name in (kind.task, kind.head, kind.model, kind.data) if name]
-  for kind in kinds.registered().values()
-}
+ROWS = {kind: [name for name in names_of(kind) if name] for kind in kinds.registered().values()}
 MODULES = [module for row in ROWS.values() for module in {name.partition(":")[0] for name in row}]
 # English words, too: in an identifier they say nothing.
 WORDS = ("sentences", "similarity")

@@ -1,0 +1,1 @@
+"""Models as ONNX: written operation by operation, and quantized."""

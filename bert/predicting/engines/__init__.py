@@ -1,0 +1,1 @@
+"""What computes scores of tokens: TensorFlow, onnxruntime, LiteRT; `registry.py` finds them."""

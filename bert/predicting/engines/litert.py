@@ -1,0 +1,76 @@
+"""LiteRT as an engine: a `model.tflite` that `exporting/litert.py` wrote.
+
+engine = load("export/litert/model.tflite", threads=2)
+engine({"input_ids": np.array([[101, 7592, 102]], np.int32), ...})["logits"]
+
+It needs LiteRT's own runtime alone, no TensorFlow: pip install "bert-alive[litert]".
+"""
+
+import os
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+
+from bert.exporting.onnx.names import INPUTS
+from bert.io import installation, start_lines
+from bert.predicting.engines.engine import Arrays
+
+
+class LiteRtEngine:
+  """A model as an `engine.Engine`."""
+
+  name = "litert"
+
+  def __init__(self, interpreter: Interpreter):
+    """Takes an interpreter; a ValueError says that its model is of another program."""
+    runner = interpreter.get_signature_runner()
+    indexes = {name: each["index"] for name, each in runner.get_input_details().items()}
+    if unknown := sorted(indexes.keys() - set(INPUTS.values())):
+      raise ValueError(f"it has the input {unknown[0]}, which is none of a text's")
+    self._places = {name: indexes[own] for name, own in INPUTS.items() if own in indexes}
+    self._outputs = {name: each["index"] for name, each in runner.get_output_details().items()}
+    self._interpreter = interpreter
+    self._shape: tuple[int, ...] = ()
+    self.inputs = tuple(self._places)
+
+  def __call__(self, batch: Arrays) -> dict[str, np.ndarray]:
+    """See `engine.Engine`."""
+    given = {index: np.asarray(batch[name], np.int32) for name, index in self._places.items()}
+    self._resize(next(iter(given.values())).shape)
+    for index, values in given.items():
+      self._interpreter.set_tensor(index, values)
+    self._interpreter.invoke()
+    return {name: self._interpreter.get_tensor(index) for name, index in self._outputs.items()}
+
+  def _resize(self, shape: tuple[int, ...]) -> None:
+    """Plans the memory anew, which takes time, where the shape is another one."""
+    if shape != self._shape:
+      for index in self._places.values():
+        self._interpreter.resize_tensor_input(index, shape)
+      self._interpreter.allocate_tensors()
+      self._shape = shape
+
+
+def load(path: str | os.PathLike, threads: int | None = None) -> LiteRtEngine:
+  """Loads a model.
+
+  Args:
+    path: of a `model.tflite`.
+    threads: that compute; by default one for each processor.
+
+  Raises:
+    ValueError: it is no such file, or of a version that this LiteRT does not read.
+    OSError: there is no file.
+  """
+  path = os.fspath(path)
+  if not os.path.isfile(path):
+    raise FileNotFoundError(f"{path} does not exist.")
+  try:
+    with start_lines.hidden():
+      return LiteRtEngine(Interpreter(path, num_threads=threads or installation.num_cores()))
+  except (ValueError, RuntimeError) as error:
+    reason = str(error).partition("\n")[0]
+    raise ValueError(
+      f"{path} cannot be read by LiteRT: {reason:.200}. Export it anew: export_hub.py "
+      "--format=litert."
+    ) from None

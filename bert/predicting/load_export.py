@@ -1,0 +1,246 @@
+"""The model in a folder that `export_hub.py --format=onnx,litert` wrote, on one of its engines.
+
+  model = read("out/export")
+  engine = load("out/export", model)                    # the fastest that is installed
+  engine = load("out/export", model, "onnxruntime", "int8")
+  engine({"input_ids": ..., "input_mask": ..., "segment_ids": ...})["logits"]
+
+`exporting/model_folder.py` says what lies in the folder; `predictor.Predictor.load` puts texts and
+answers around the engine. No TensorFlow is needed.
+
+Letters in shapes: R = rows, S = sequence length, W = hidden size.
+"""
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from bert.checkpoints import sentence_pooling
+from bert.exporting import model_folder
+from bert.exporting.model_folder import Described
+from bert.model.task_head import SEQUENCES
+from bert.predicting import load_run
+from bert.predicting.engines import registry
+from bert.predicting.engines.engine import Arrays, Engine
+from bert.tasks import kinds
+from bert.tasks.answering import Answering
+
+# The rows of the trial: a few short texts.
+_TRIAL = (4, 32)
+_MOST_SECONDS = 0.3  # of each engine's trial, which ends after the call that exceeds it
+_MOST_CALLS = 5
+
+
+def read(folder: str | os.PathLike, vocab_file: str | None = None) -> Described:
+  """Reads what is known of an exported model, beside what it computes.
+
+  Args:
+    folder: the export.
+    vocab_file: by default that in the folder.
+
+  Raises:
+    ValueError: a file is damaged or missing, the vocabulary is another model's, or the task is one
+      of a user's own that is not loaded.
+  """
+  model = model_folder.read(folder, vocab_file)
+  _check_vocabulary(model)
+  kinds.of_facts(model.facts)  # or a message that names --plugin
+  return model
+
+
+def load(
+  folder: str | os.PathLike,
+  model: Described,
+  engine: str = "auto",
+  precision: str = "float32",
+  threads: int | None = None,
+  pooling: str | None = None,
+) -> Engine:
+  """Loads a model; the vectors of an encoder are pooled.
+
+  Args:
+    folder: the export.
+    model: of `read`.
+    engine: its name; `auto` is the fastest of those that are installed, by a short trial.
+    precision: float32, float16 or int8, as far as the folder has it.
+    threads: that compute; by default one for each core.
+    pooling: of vectors; by default that of the model, else `mean`.
+
+  Returns:
+    The engine, whose outputs are those of `Head.scores`, or `vectors` `[R, W]` of an encoder and of
+    a model of sentence vectors.
+
+  Raises:
+    MissingExtraError: the engine's package is not installed.
+    ValueError: the engine is unknown, or cannot read the folder.
+  """
+  registry.check_name(engine, ("auto", *registry.NAMES))
+  names = _candidates(folder, precision) if engine == "auto" else [engine]
+  loaded = []
+  for name in names:
+    path = model_folder.model_file(folder, registry.format_of(name, folder), precision)
+    loaded.append(registry.load(name, path, threads=threads))
+  chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config.vocab_size)
+  return PooledEngine(chosen, pooling or model.pooling or "mean") if model.is_encoder else chosen
+
+
+def _check_vocabulary(model: Described) -> None:
+  """Raises a ValueError for a vocabulary that is not the model's."""
+  from bert import tokenization
+
+  vocab = tokenization.load_vocab(model.vocab_file)
+  known = model.facts.get("vocabulary", "")
+  if len(vocab) > model.config.vocab_size or known not in ("", tokenization.vocabulary_hash(vocab)):
+    raise ValueError(
+      f"{model.vocab_file} is not the vocabulary that the model was trained with: it has "
+      f"{len(vocab)} tokens, the model {model.config.vocab_size}."
+    )
+
+
+def is_export(folder: str | os.PathLike) -> bool:
+  """Tells whether a folder is an export in one of these formats, perhaps a damaged one."""
+  return model_folder.is_model_folder(folder)
+
+
+def answering_of(model: Described, **options: Any) -> Answering:
+  """Makes what is around the engine of an exported model.
+
+  Args:
+    model: a fine-tuned one.
+    **options: see `load_run.answering_of`.
+
+  Raises:
+    ValueError: an option is unknown, or is of the head, which the export computes; or a length
+      cannot be.
+  """
+  changed = model.kind.answering_class().head_settings(options)
+  if any(model.settings.get(name) != value for name, value in changed.items()):
+    raise ValueError(
+      f"{', '.join(sorted(options))}: an export computes its head as the run was trained. The "
+      "engine tensorflow with the folder of the run can change that."
+    )
+  run = load_run.Run("", model.vocab_file, model.facts, model.settings, model.config)
+  options.setdefault("max_seq_length", model.max_seq_length)
+  try:
+    return load_run.answering_of(run, **options)[0]
+  except KeyError as error:
+    raise ValueError(
+      f"{model_folder.RUN} of the export lacks {error} among its facts. Export the model anew: "
+      "export_hub.py."
+    ) from None
+
+
+def read_encoder(
+  folder: str | os.PathLike, layers: Any, pooling: str | None, vocab_file: str | None = None
+) -> Described:
+  """Reads what is known of an exported encoder, which has the vectors that are asked for.
+
+  Raises:
+    ValueError: the folder is none, or it does not have them.
+  """
+  if not is_export(folder):
+    raise ValueError(
+      f"{os.fspath(folder)} is no export: with another engine than tensorflow, name what "
+      "export_hub.py --format=onnx or litert wrote."
+    )
+  model = read(folder, vocab_file)
+  if not model.is_encoder:
+    raise ValueError(
+      f"{os.fspath(folder)} is the model of a task, without vectors. Export the encoder: "
+      "export_hub.py --head=none."
+    )
+  if layers not in (-1, [-1]):
+    raise ValueError(f"layers={layers}: an export has the last layer, -1, alone.")
+  if pooling == "none":
+    raise ValueError("pooling=none: an export gives one vector for each text; see cls, mean, max.")
+  return model
+
+
+def _candidates(folder: str | os.PathLike, precision: str) -> list[str]:
+  """Names the engines that are installed and have a model in the folder."""
+  has_model = []
+  for name, format_name in registry.FORMATS.items():
+    file = model_folder.FILES[format_name].get(precision)
+    if file and os.path.isfile(os.path.join(folder, file)):
+      has_model.append(name)
+  if not has_model:  # says what the folder has
+    model_folder.model_file(folder, next(iter(registry.FORMATS.values())), precision)
+  installed = [name for name in has_model if registry.is_installed(name)]
+  return installed or has_model[:1]  # which says what to install
+
+
+def _fastest(engines: list[Engine], vocab_size: int) -> Engine:
+  """Tries engines with a few rows of made-up tokens, and logs the times."""
+  ids = np.random.RandomState(0).randint(0, vocab_size, _TRIAL).astype(np.int32)
+  batch = {name: np.zeros(_TRIAL, np.int32) for name in SEQUENCES}
+  batch |= {"input_ids": ids, "input_mask": np.ones(_TRIAL, np.int32)}
+  times = {engine.name: _best_time(engine, batch) for engine in engines}
+  fastest = min(engines, key=lambda engine: times[engine.name])
+  words = ", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in times.items())
+  logging.info("Engine %s: %d texts of %d tokens take %s.", fastest.name, *_TRIAL, words)
+  return fastest
+
+
+def _best_time(engine: Engine, batch: Arrays) -> float:
+  """Returns the shortest time of a few calls, in seconds, the first one not counted."""
+  engine(batch)
+  times, start = [], time.perf_counter()
+  while len(times) < _MOST_CALLS and time.perf_counter() - start < _MOST_SECONDS:
+    begin = time.perf_counter()
+    engine(batch)
+    times.append(time.perf_counter() - begin)
+  return min(times)
+
+
+class PooledEngine:
+  """An encoder as an engine of vectors.
+
+  Attributes:
+    name: of the engine.
+    inputs: see `engine.Engine`.
+  """
+
+  def __init__(self, encoder: Engine, pooling: str):
+    """Takes an engine that gives `last_hidden_state`, and one of `sentence_pooling.POOLINGS`.
+
+    Raises:
+      ValueError: the pooling is unknown.
+    """
+    if pooling not in sentence_pooling.POOLINGS:
+      raise ValueError(f"pooling is {pooling!r}, but must be one of {sentence_pooling.POOLINGS}.")
+    self.name, self.inputs = encoder.name, encoder.inputs
+    self._encoder = encoder
+    self._pooling = pooling
+
+  def __call__(self, batch: Arrays) -> dict[str, np.ndarray]:
+    """Computes `vectors`, float32 `[R, W]`."""
+    states = self._encoder(batch)["last_hidden_state"]
+    return {"vectors": pool(states, batch["input_mask"], self._pooling)}
+
+
+def pool(vectors: np.ndarray, input_mask: np.ndarray, pooling: str) -> np.ndarray:
+  """Pools the vectors of tokens, as `model.similarity.pool` does in TensorFlow.
+
+  Args:
+    vectors: float32 `[R, S, W]`.
+    input_mask: int `[R, S]`.
+    pooling: `cls`, `mean` or `max`.
+
+  Returns:
+    float32 `[R, W]`.
+
+  Example:
+    >>> pool(np.array([[[1.0], [3.0], [9.0]]]), np.array([[1, 1, 0]]), "mean").tolist()
+    [[2.0]]
+  """
+  if pooling == "cls":
+    return vectors[:, 0]
+  is_token = np.asarray(input_mask, bool)
+  if pooling == "max":
+    return np.where(is_token[..., None], vectors, np.finfo(vectors.dtype).min).max(axis=1)
+  weights = is_token.astype(vectors.dtype)
+  total = np.matmul(weights[:, None], vectors)[:, 0]
+  return total / weights.sum(axis=1, keepdims=True)

@@ -1,0 +1,360 @@
+"""Exports in other formats than TensorFlow's: one folder with a model, and all that belongs to it.
+
+  wanted = Wanted.of_flags(settings)                # checked, before anything is loaded
+  check_folder("out/export", wanted)
+  export("out/export", wanted, described, checkpoint)
+
+`exporting/model_folder.py` lists the files.
+
+Letters in shapes: R = rows, S = sequence length.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from absl import logging
+
+from bert.checkpoints import model_files, sentence_pooling
+from bert.exporting import model_card, model_folder
+from bert.exporting.model_folder import FILES, Described
+from bert.io import atomic_files, filesystem, installation, text_lines
+from bert.model.configuration import BertConfig
+from bert.scripts import command_line, run_files
+from bert.scripts.run_settings import RunSettings
+from bert.tasks import classification, kinds
+from bert.text.tokenizer import Tokenizer
+
+SAVED_MODEL = "saved_model"
+FORMATS = (SAVED_MODEL, *FILES)
+INT8 = ("dynamic", "static")
+
+# What TensorFlow's models of an export are called.
+_SAVED_MODELS = ("encoder", "preprocess", "task")
+# All that lies in the folder of an export, so that nothing of the user's is replaced with it.
+_OWN = {
+  *(*_SAVED_MODELS, *FILES, "1_Pooling", "modules.json", "sentence_bert_config.json"),
+  *(model_folder.RUN, model_folder.CONFIG, model_folder.LABELS, model_folder.CARD),
+  *(model_folder.ACCURACY, "config.json", "tokenizer.json", "tokenizer_config.json"),
+  *("special_tokens_map.json", "vocab.txt", "spiece.model", "vocab.json", "merges.txt"),
+}
+# Activations' ranges hardly change with more, and each batch is kept.
+_MOST_TEXTS = 512
+_BATCH_SIZE = 8
+
+
+class Wanted(NamedTuple):
+  """What is asked for, beside the model."""
+
+  formats: Sequence[str]  # of `FORMATS`
+  int8: str | None = None  # of `INT8`
+  float16: bool = False
+  calibration_file: str | None = None  # texts, for static int8
+  eval_file: str | None = None  # labelled, for the report
+
+  @classmethod
+  def of_flags(cls, settings: RunSettings) -> "Wanted":
+    """Reads the flags.
+
+    Raises:
+      UsageError: a value is unknown, or values exclude each other.
+      MissingExtraError: a format needs a package that is not installed.
+    """
+    wanted = cls(
+      tuple(dict.fromkeys(filter(None, map(str.strip, settings.format)))),
+      *(settings.int8, settings.float16, settings.calibration_file, settings.eval_file),
+    )
+    wanted.check()
+    return wanted
+
+  @property
+  def others(self) -> list[str]:
+    """The formats that are not TensorFlow's."""
+    return [name for name in self.formats if name != SAVED_MODEL]
+
+  def precisions(self, format_name: str) -> list[str]:
+    """Lists the precisions of a format that are asked for."""
+    asked = {"float32": True, "float16": self.float16, "int8": self.int8 is not None}
+    return [name for name in FILES[format_name] if asked[name]]
+
+  def check(self) -> None:
+    """See `of_flags`."""
+    names = ",".join(self.formats)
+    if unknown := [name for name in self.formats if name not in FORMATS]:
+      raise command_line.UsageError(
+        f"--format={unknown[0]}: must be one or several of {', '.join(FORMATS)}."
+      )
+    if not self.formats:
+      raise command_line.UsageError(f"--format is empty: give some of {', '.join(FORMATS)}.")
+    for flag in ("int8", "float16", "calibration_file", "eval_file"):
+      if getattr(self, flag) and not self.others:
+        raise command_line.UsageError(
+          f"--{flag} is for other formats than --format={names}, whose models are float32: add "
+          f"{' or '.join(FILES)}."
+        )
+    if self.float16 and not any("float16" in FILES[name] for name in self.others):
+      raise command_line.UsageError(f"--float16 is for litert; --format={names} has no such model.")
+    if self.int8 == "static" and not self.calibration_file:
+      raise command_line.UsageError(
+        "--int8=static needs --calibration_file, some hundred typical texts, one per line. Without "
+        "texts: --int8=dynamic."
+      )
+    if self.calibration_file and self.int8 != "static":
+      raise command_line.UsageError("--calibration_file is for --int8=static only.")
+    for flag in ("calibration_file", "eval_file"):
+      path = getattr(self, flag)
+      if path and not filesystem.is_file(path):
+        raise command_line.UsageError(f"--{flag}={path} does not exist.")
+    for name in self.others:
+      _WRITERS[name][0]()
+
+
+# ---------------------------------------------------------------------------------------------
+# The folder.
+
+
+def check_folder(export_dir: str, wanted: Wanted) -> None:
+  """Refuses a folder with something else, or with models that the export would not renew.
+
+  Raises:
+    UsageError: it is one.
+  """
+  if not export_dir or not os.path.exists(export_dir):
+    return
+  if not os.path.isdir(export_dir):
+    raise command_line.UsageError(f"--export_dir={export_dir} is a file: give a folder.")
+  names = sorted(os.listdir(export_dir))
+  foreign = [name for name in names if name not in _OWN]
+  if wanted.others and foreign:
+    raise command_line.UsageError(
+      f"--export_dir={export_dir} holds {foreign[0]}, which is not of an export: the folder is "
+      "replaced as a whole. Give another --export_dir."
+    )
+  renewed = set(wanted.others)
+  renewed |= {"encoder", "preprocess"} if SAVED_MODEL in wanted.formats else set()
+  for name in (*FILES, *(_SAVED_MODELS if wanted.others else ())):
+    if name in names and name not in renewed:
+      what = f"--format={','.join([*wanted.formats, name])}, " if name in FILES else ""
+      raise command_line.UsageError(
+        f"--export_dir={export_dir} holds {name}/, which this export would not renew. Give {what}"
+        "another --export_dir, or remove that folder."
+      )
+
+
+def export(
+  export_dir: str,
+  wanted: Wanted,
+  model: Described,
+  checkpoint: str,
+  tokenizer: Tokenizer,
+  write_saved_models: Callable[[str], None],
+) -> None:
+  """Writes a folder, whole or not at all.
+
+  Args:
+    export_dir: the folder; an earlier export in it is replaced.
+    wanted: what to write.
+    model: what is known of the model.
+    checkpoint: prefix of the weights.
+    tokenizer: of the model.
+    write_saved_models: writes TensorFlow's models into the folder that it gets.
+
+  Raises:
+    ValueError: the checkpoint does not fit, an operation has no place in a format, or a text of the
+      user's files is bad.
+    OSError: a file cannot be read or written.
+  """
+  if wanted.eval_file and model.kind is None:
+    raise command_line.UsageError(
+      f"--eval_file={wanted.eval_file}: {checkpoint} was not fine-tuned for a task, so there is "
+      "nothing to score. Omit it."
+    )
+  batches = None
+  if wanted.int8 == "static":
+    texts = read_texts(wanted.calibration_file)
+    batches = list(batches_of(texts, tokenizer, model.max_seq_length))
+  graph = _graph_of(model, checkpoint)
+  with atomic_files.folder_written_whole(export_dir) as folder:
+    with _naming(export_dir, folder):
+      if SAVED_MODEL in wanted.formats:
+        write_saved_models(folder)
+      model_folder.write_description(folder, model)
+      trained_in = model_files.run_folder_of(checkpoint)
+      if labels := model.kind and (
+        model.facts.get("labels") or run_files.labels_of_earlier_run(trained_in)
+      ):
+        run_files.write_label_map(folder, labels)
+      for name in wanted.others:
+        os.makedirs(os.path.join(folder, name))
+        _WRITERS[name][1](graph, folder, wanted, batches)
+      report = _report(folder, wanted, model, trained_in)
+      model_card.write(folder, model, _name_of(checkpoint), report)
+  logging.info("Wrote %s: %s.", export_dir, ", ".join(wanted.formats))
+
+
+@contextlib.contextmanager
+def _naming(export_dir: str, aside: str) -> Iterator[None]:
+  """Names the user's folder in errors, in the place of the one that is written aside."""
+  try:
+    yield
+  except ValueError as error:
+    if aside not in str(error):
+      raise
+    raise ValueError(str(error).replace(aside, export_dir)) from error
+
+
+def _report(
+  folder: str, wanted: Wanted, model: Described, trained_in: str
+) -> dict[str, Any] | None:
+  """Writes the report of `--eval_file`, if there is one."""
+  if not wanted.eval_file:
+    return None
+  from bert.scripts import accuracy_report
+
+  report = accuracy_report.measure(folder, model, wanted.eval_file, trained_in)
+  accuracy_report.write(folder, report)
+  return report
+
+
+def _name_of(checkpoint: str) -> str:
+  """Returns the name of a checkpoint, or of its folder: no path of this machine."""
+  return os.path.basename(os.path.abspath(model_files.run_folder_of(checkpoint)))
+
+
+def _graph_of(model: Described, checkpoint: str):
+  """Traces the model, with its weights."""
+  from bert.checkpoints import reading
+  from bert.exporting import token_graph
+
+  if model.is_encoder:
+    prefix = f"{model.config.family.scope}/pooler/"
+    has_pooler = any(name.startswith(prefix) for name in reading.names_and_shapes(checkpoint))
+    if model.config.family.has_pooler and not has_pooler:
+      logging.info("%s has no pooler: the export gives last_hidden_state alone.", checkpoint)
+    graph = token_graph.of_encoder(model.config, has_pooler)
+  else:
+    try:
+      head = model.kind.head_class().of_run(model.facts, model.settings)
+    except (KeyError, TypeError) as error:
+      raise ValueError(
+        f"{checkpoint}: what its run has noted of the task lacks something ({error}), so the head "
+        "cannot be made. Export the encoder: --head=none."
+      ) from None
+    graph = token_graph.of_task(model.config, head)
+  graph.load(checkpoint)
+  return graph
+
+
+def describe(settings: RunSettings, config: BertConfig, with_head: bool = True) -> Described:
+  """Says what is known of the model of a run's settings.
+
+  Args:
+    settings: resolved ones, with `--init_checkpoint`, `--vocab_file` and so on.
+    config: of the model.
+    with_head: whether a fine-tuned model keeps its task; else it is an encoder.
+
+  Raises:
+    ValueError: it is a model of a task of one's own that is not loaded.
+  """
+  from bert.checkpoints import reading
+
+  facts, trained_with = {}, {}
+  if with_head:
+    facts = reading.read_facts(settings.init_checkpoint)
+    trained_with = reading.read_state(settings.init_checkpoint).get("informative", {})
+  kind = kinds.of_facts(facts)
+  length = settings.max_seq_length
+  if kind and "max_seq_length" not in {*settings.given, *trained_with}:
+    length = min(kind.max_seq_length, config.longest_sequence)
+  return Described(
+    config,
+    settings.vocab_file,
+    settings.do_lower_case,
+    length,
+    facts if kind else {},
+    trained_with if kind else {},
+    sentence_pooling.pooling_of(settings.init_checkpoint)
+    if not kind or "pooling" in facts
+    else None,
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Texts to calibrate with.
+
+
+def read_texts(path: str) -> list[str]:
+  """Reads texts or pairs, one per line, the first few hundred.
+
+  Raises:
+    UsageError: there is none.
+  """
+  texts = [line for line in text_lines.read_lines(path) if line.strip()]
+  if not texts:
+    raise command_line.UsageError(
+      f"--calibration_file={path} has no text: give some hundred typical ones, one per line."
+    )
+  if len(texts) > _MOST_TEXTS:
+    logging.info("%s: taking the first %d of %d texts.", path, _MOST_TEXTS, len(texts))
+  return texts[:_MOST_TEXTS]
+
+
+def batches_of(
+  texts: Sequence[str], tokenizer: Tokenizer, max_seq_length: int
+) -> Iterator[dict[str, np.ndarray]]:
+  """Makes batches of texts, or of pairs with ||| between them: int32 `[R, S]` by name."""
+  rows = []
+  for text in texts:
+    example = classification.InputExample(None, *text_lines.split_pair(text))
+    rows.append(classification.join_texts(example, max_seq_length, tokenizer))
+  rows.sort(key=lambda row: len(row[0]))
+  for start in range(0, len(rows), _BATCH_SIZE):
+    chosen = rows[start : start + _BATCH_SIZE]
+    length = max(len(tokens) for tokens, _ in chosen)
+    padded = [
+      classification.padded(tokens, segments, length, tokenizer) for tokens, segments in chosen
+    ]
+    yield {name: np.array([row[name] for row in padded], np.int32) for name in padded[0]}
+
+
+# ---------------------------------------------------------------------------------------------
+# Formats: what each needs, and what writes it.
+
+Batches = Sequence[Mapping[str, np.ndarray]] | None
+
+
+def _need_litert() -> None:
+  """TensorFlow has the converter."""
+
+
+def _write_litert(graph: Any, folder: str, wanted: Wanted, batches: Batches) -> None:
+  from bert.exporting import litert
+
+  for precision in wanted.precisions("litert"):
+    path = os.path.join(folder, FILES["litert"][precision])
+    litert.write(graph, path, precision, batches if precision == "int8" else None)
+
+
+def _need_onnx() -> None:
+  with installation.extra("onnx", "--format=onnx"):
+    import onnx  # noqa: F401
+
+
+def _write_onnx(graph: Any, folder: str, wanted: Wanted, batches: Batches) -> None:
+  from bert.exporting.onnx import writer
+
+  files = {name: os.path.join(folder, file) for name, file in FILES["onnx"].items()}
+  writer.write(graph, files["float32"])
+  if not wanted.int8:
+    return
+  from bert.exporting.onnx import quantization
+
+  if batches is None:
+    quantization.quantize_dynamic(files["float32"], files["int8"])
+  else:
+    quantization.quantize_static(files["float32"], files["int8"], batches)
+
+
+_WRITERS = {"onnx": (_need_onnx, _write_onnx), "litert": (_need_litert, _write_litert)}

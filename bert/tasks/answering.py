@@ -1,0 +1,186 @@
+"""Between texts and tokens, and between scores and answers, in Python: what engines do not compute.
+
+  answering = of_run(facts, settings, tokenizer, max_seq_length=128)
+  rows = answering.rows({"text_a": "It rains.", "text_b": ""})      # sequences, without padding
+  scores = [{"logits": ...}]                                        # of each, by any engine
+  answering.answer({"text_a": "It rains.", "text_b": ""}, rows, scores)["label"]
+
+What a model computes of tokens is `model.task_head.Head.scores`; an engine (`predicting/engines`)
+computes it. A task says here how an item becomes rows, and what their scores mean: a row of
+`kinds.py` names its class. Graphs that take strings (`exporting/task_model.py`) give the same
+answers. No TensorFlow is needed.
+
+Letters in shapes: S = sequence length of a row, C = number of classes.
+"""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bert.tasks import classification, kinds
+from bert.text.sequence_layout import layout_of
+
+Item = Mapping[str, Any]  # name -> a text, or a list of texts
+# `input_ids`, `input_mask` and `segment_ids` of one sequence, lists of one length; and what an
+# `Answering` wants to remember of it.
+Row = Mapping[str, Any]
+Scores = Mapping[str, np.ndarray]  # of a row: what is of tokens has the length of the row
+
+
+class Answering:
+  """From items to rows, and from the scores of the rows to an answer.
+
+  Attributes:
+    inputs: names of an item's texts.
+    list_inputs: those of them that are lists of texts.
+    needs_pairs: whether `text_b` cannot be empty, because the model compares it with `text_a`.
+    tokenizer: of the model.
+    max_seq_length: the number of tokens in a row, special ones included, at most.
+  """
+
+  list_inputs: ClassVar[tuple[str, ...]] = ()
+  needs_pairs: ClassVar[bool] = False
+
+  def __init__(self, kind: kinds.Kind, tokenizer: Any, max_seq_length: int):
+    self.inputs = kind.inputs
+    self.tokenizer = tokenizer
+    self.max_seq_length = max_seq_length
+    self._is_of_tokens = kind.head_class().is_of_tokens
+
+  @classmethod
+  def of_run(
+    cls, facts: Mapping[str, Any], settings: Mapping[str, Any], tokenizer, max_seq_length: int
+  ) -> "Answering":
+    """Makes that of a trained model; subclasses take options, each with a default.
+
+    Args:
+      facts: the fingerprint of the run.
+      settings: its flags.
+      tokenizer: of the model.
+      max_seq_length: longer texts are cut.
+    """
+    del settings
+    return cls(kind_of(facts), tokenizer, max_seq_length)
+
+  @classmethod
+  def head_settings(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns settings of the run that some options replace, because the head reads them, too."""
+    del options
+    return {}
+
+  @property
+  def padding(self) -> dict[str, int]:
+    """What fills up shorter rows of a batch; 0 where nothing is said."""
+    return {"input_ids": layout_of(self.tokenizer).pad_id}
+
+  def is_of_tokens(self, name: str) -> bool:
+    """Returns whether scores of that name are of tokens, `[S, ...]` of each row."""
+    return self._is_of_tokens(name)
+
+  def rows(self, item: Item) -> list[Row]:
+    """Makes the sequences that the model reads, none or more; by default one of all texts."""
+    return [self._row(*(item[name] for name in self.inputs))]
+
+  def answer(self, item: Item, rows: Sequence[Row], scores: Sequence[Scores]) -> dict[str, Any]:
+    """Makes the answer to an item from the scores of its rows: plain values and arrays by name."""
+    raise NotImplementedError
+
+  def _row(self, text_a: str, text_b: str = "") -> Row:
+    """Makes the row of a text or a pair, cut as in training; an empty `text_b` is no text."""
+    example = classification.InputExample(None, text_a, text_b or None)
+    return classification.unpadded(
+      *classification.join_texts(example, self.max_seq_length, self.tokenizer), self.tokenizer
+    )
+
+
+class TextAnswers(Answering):
+  """A task of one's own: one text or two, and what its head answers.
+
+  Heads of tokens (`Head.per_token`) also give `tokens`, and how many there are, `num_tokens`.
+  """
+
+  def __init__(self, kind, tokenizer, max_seq_length):
+    super().__init__(kind, tokenizer, max_seq_length)
+    self._per_token = kind.head_class().per_token
+
+  def answer(self, item, rows, scores):
+    """Passes on what the head answers."""
+    [row], answers = rows, dict(scores[0])
+    if self._per_token:
+      ids = row["input_ids"]
+      answers |= {"tokens": [self.tokenizer.inv_vocab[each] for each in ids]}
+      answers |= {"num_tokens": len(ids)}
+    return {name: plain(value) for name, value in sorted(answers.items())}
+
+
+def of_run(
+  facts: Mapping[str, Any],
+  settings: Mapping[str, Any],
+  tokenizer: Any,
+  max_seq_length: int,
+  **options: Any,
+) -> Answering:
+  """Makes what answers with a trained model; see `Answering.of_run` of its kind for the options.
+
+  Raises:
+    ValueError: the facts are of no task that is known, or an option is unknown.
+  """
+  answering_class = kind_of(facts).answering_class()
+  check_options(answering_class, options)
+  return answering_class.of_run(facts, settings, tokenizer, max_seq_length, **options)
+
+
+def check_options(answering_class: type[Answering], options: Mapping[str, Any]) -> None:
+  """Raises a ValueError for an option that is unknown."""
+  known = list(inspect.signature(answering_class.of_run).parameters)[3:]
+  if unknown := sorted(set(options) - set(known)):
+    raise ValueError(
+      f"{answering_class.__name__} has no {', '.join(unknown)}, but {', '.join(known)}."
+    )
+
+
+def kind_of(facts: Mapping[str, Any]) -> kinds.Kind:
+  """Returns the kind of a model; raises a ValueError where none is known of it."""
+  kind = kinds.of_facts(facts)
+  if kind is None:
+    raise ValueError(f"No task is known of a model whose facts are {', '.join(facts) or 'none'}.")
+  return kind
+
+
+# ---------------------------------------------------------------------------------------------
+# Values.
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+  """Computes probabilities over the last axis, in the type of the logits.
+
+  Example:
+    >>> softmax(np.array([1000.0, 1000.0])).tolist()
+    [0.5, 0.5]
+  """
+  shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+  return shares / shares.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+  """Computes the probability of each logit by itself, in the type of the logits.
+
+  Example:
+    >>> sigmoid(np.array([-1000.0, 0.0])).tolist()
+    [0.0, 0.5]
+  """
+  shares = np.exp(-np.abs(logits))  # of the smaller of both odds: never too large
+  return np.where(logits < 0, shares, np.ones_like(shares)) / (1 + shares)
+
+
+def plain(value: Any) -> Any:
+  """Bytes as text, NumPy's numbers as Python's; arrays of bytes as lists of text."""
+  if isinstance(value, bytes):
+    return value.decode("utf-8", "replace")
+  if isinstance(value, np.ndarray) and value.ndim:
+    return [plain(entry) for entry in value] if value.dtype.kind in "OS" else value
+  if isinstance(value, np.ndarray | np.generic):
+    return plain(value.item()) if isinstance(value.item(), bytes) else value.item()
+  return value

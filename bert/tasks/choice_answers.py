@@ -1,0 +1,26 @@
+"""The choice among possible continuations of a text, from the score of each.
+
+Letters in shapes: N = choices of a question.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from bert.tasks.answering import Answering, softmax
+
+
+class ChoiceAnswers(Answering):
+  """A row for each choice; `choice` is the number of the best, `probabilities` float32 `[N]`."""
+
+  list_inputs: ClassVar = ("choices",)
+
+  def rows(self, item):
+    """Makes the rows of the text with each choice."""
+    context, choices = (item[name] for name in self.inputs)
+    return [self._row(context, choice) for choice in choices]
+
+  def answer(self, item, rows, scores):
+    """Compares the scores."""
+    logits = np.concatenate([each["logits"] for each in scores])
+    return {"choice": int(np.argmax(logits)), "probabilities": softmax(logits)}

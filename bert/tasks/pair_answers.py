@@ -1,0 +1,32 @@
+"""The similarity of two texts, from the vector of each.
+
+Letters in shapes: W = hidden size.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from bert.tasks.answering import Answering
+
+# As `tf.math.l2_normalize`: the vector 0 stays 0.
+_LEAST_SQUARE = np.float32(1e-12)
+
+
+class PairAnswers(Answering):
+  """A row for each of both texts; `similarity` is the cosine of the angle between their vectors."""
+
+  needs_pairs: ClassVar = True
+
+  def rows(self, item):
+    """Makes the rows of both texts."""
+    return [self._row(item[name]) for name in self.inputs]
+
+  def answer(self, item, rows, scores):
+    """Compares the vectors, float32 `[W]`."""
+    one, other = (_normalized(each["vectors"]) for each in scores)
+    return {"similarity": float(np.sum(one * other))}
+
+
+def _normalized(vector: np.ndarray) -> np.ndarray:
+  return vector / np.sqrt(np.maximum(np.sum(np.square(vector)), _LEAST_SQUARE))

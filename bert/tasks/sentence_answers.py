@@ -1,0 +1,107 @@
+"""Classes or a score of a text or a pair, from the scores of its row, or of its windows.
+
+Letters in shapes: C = number of labels.
+"""
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert.tasks import classification
+from bert.tasks.answering import Answering, kind_of, sigmoid, softmax
+from bert.tasks.windows import WindowOptions, WindowReader
+
+# As `windows.facts` calls the fields of `WindowOptions`.
+_WINDOW_FACTS = ("window_stride", "max_windows", "window_pooling")
+
+
+class SentenceAnswers(Answering):
+  """One answer for a text or a pair.
+
+  Of classes it has `label`, `probabilities` float32 `[C]` and `label_names`; if several may be
+  right also `labels` bool `[C]`, and `label` has those, joined by commas. Of a regression it has
+  `score`.
+  """
+
+  def __init__(
+    self,
+    kind,
+    tokenizer,
+    max_seq_length: int,
+    label_names: Sequence[str],
+    problem_type: str = "classification",
+    label_scale: float = 1.0,
+    windows: WindowOptions | None = None,
+    threshold: float = 0.5,
+  ):
+    """Takes what is known of the labels.
+
+    The other arguments are those of `Answering`.
+
+    Args:
+      label_names: C names, in the order of the logits.
+      problem_type: `classification`, `multi_label` or `regression`.
+      label_scale: of a regression that has learnt labels divided by this.
+      windows: how longer texts are read; by default they are cut.
+      threshold: for multi_label, the minimum probability of a predicted label.
+    """
+    super().__init__(kind, tokenizer, max_seq_length)
+    self._labels = list(label_names)
+    self._problem_type = problem_type
+    self._label_scale = np.float32(label_scale)
+    self._windows = windows
+    self._threshold = threshold
+
+  @classmethod
+  def of_run(cls, facts, settings, tokenizer, max_seq_length, *, windows=None, threshold=0.5):
+    """Makes that of a run; `windows` are the values of a `WindowOptions`, by default the run's."""
+    del settings
+    if windows is None and facts.get("long_text") == "windows":
+      windows = [facts[name] for name in _WINDOW_FACTS]
+    return cls(
+      kind_of(facts),
+      tokenizer,
+      max_seq_length,
+      facts["labels"],
+      facts["problem_type"],
+      facts.get("label_scale", 1.0),
+      WindowOptions(*windows) if windows else None,
+      threshold,
+    )
+
+  def rows(self, item):
+    """Makes one row, or one of each window."""
+    if self._windows is None:
+      return super().rows(item)
+    text_a, text_b = (item[name] for name in self.inputs)
+    example = classification.InputExample(None, text_a, text_b or None)
+    reader = WindowReader(self.tokenizer, self._windows)
+    first = classification.unpadded(
+      *classification.join_texts(example, self.max_seq_length, reader), reader
+    )
+    found = reader.windows_of(example, types.SimpleNamespace(**first))
+    ids = found["input_ids"][: found["num_windows"]].tolist()
+    return [{**first, "input_ids": each} for each in ids]
+
+  def answer(self, item, rows, scores):
+    """Pools the logits of windows, and names the label that they say."""
+    logits = np.stack([each["logits"] for each in scores])
+    is_max = self._windows is not None and self._windows.pooling == "max"
+    return self._answer(logits.max(axis=0) if is_max else logits.mean(axis=0))
+
+  def _answer(self, logits: np.ndarray) -> dict[str, Any]:
+    if self._problem_type == "regression":
+      return {"score": float(logits[0] * self._label_scale)}
+    answer: Mapping[str, Any]
+    if self._problem_type == "multi_label":
+      probabilities = sigmoid(logits)
+      given = probabilities >= self._threshold
+      names = [name for name, is_given in zip(self._labels, given, strict=True) if is_given]
+      answer = {"label": ",".join(names), "labels": given}
+    else:
+      probabilities = softmax(logits)
+      answer = {"label": self._labels[int(np.argmax(logits))]}
+    answer = {**answer, "probabilities": probabilities, "label_names": list(self._labels)}
+    return dict(sorted(answer.items()))

@@ -1,0 +1,168 @@
+"""Answers to questions about a paragraph, from the scores of its windows.
+
+Windows are made by `squad_features`, answers chosen by `squad_answers`: they are those that
+run_squad.py writes into its files. The graph of an export (`exporting/span_model.py`) differs from
+both in the cases that its docstring lists; where run_squad.py has no answer, "empty" or a paragraph
+that is left out, the answer here is "" as there.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bert.tasks import answer_texts, squad, squad_answers, squad_features
+from bert.tasks.answering import Answering, kind_of
+
+
+class SpanAnswers(Answering):
+  """A row for each window of the paragraph.
+
+  Answers have `answer`, the paragraph's text with one space for each row of blanks, or "" for none;
+  `start` and `end`, its first character in the paragraph and the one after its last, -1 for no
+  answer; `probability` among the `n_best_size` best answers; `score`, the sum of its logits; and,
+  where questions may have no answer, `null_odds`: the score of no answer less that of the best.
+  """
+
+  def __init__(
+    self,
+    kind,
+    tokenizer,
+    max_seq_length: int,
+    doc_stride: int,
+    max_query_length: int,
+    null_rule: str,
+    *,
+    n_best_size: int = 20,
+    max_answer_length: int = 30,
+    version_2_with_negative: bool = False,
+    null_score_diff_threshold: float = 0.0,
+    mask_padding: bool = False,
+  ):
+    """Takes the flags of run_squad.py.
+
+    The other arguments are those of `Answering`.
+
+    Args:
+      doc_stride: number of tokens between the starts of two windows.
+      max_query_length: longer questions are cut to this number of tokens.
+      null_rule: how the model says that there is no answer: of `squad_answers.NULL_RULES`.
+      n_best_size: number of answers over which probabilities sum to 1.
+      max_answer_length: in tokens.
+      version_2_with_negative: whether a question may have no answer.
+      null_score_diff_threshold: the answer is "" if the null odds are greater than this.
+      mask_padding: whether the model gives no score to padding. If it does, all rows have
+        `max_seq_length` tokens, since padding competes with the text, as in the original.
+
+    Raises:
+      ValueError: the lengths leave no room.
+    """
+    super().__init__(kind, tokenizer, max_seq_length)
+    self._windows_of = squad_features.window_reader(
+      tokenizer, max_seq_length, doc_stride, max_query_length
+    )
+    self._mask_padding = mask_padding
+    # Whether no answer is one of the answers, with a share of their probability.
+    self._null_competes = version_2_with_negative and null_rule == "bert"
+    self._sizes = (n_best_size, max_answer_length, getattr(tokenizer, "do_lower_case", True))
+    self._options = {
+      "version_2_with_negative": version_2_with_negative,
+      "null_score_diff_threshold": null_score_diff_threshold,
+      "null_rule": null_rule,
+    }
+
+  @classmethod
+  def of_run(
+    cls,
+    facts,
+    settings,
+    tokenizer,
+    max_seq_length,
+    *,
+    doc_stride=None,
+    max_query_length=None,
+    n_best_size=20,
+    max_answer_length=30,
+    version_2_with_negative=None,
+    null_score_diff_threshold=None,
+    mask_padding=None,
+  ):
+    """Makes that of a run, which has the options' values where they are None."""
+    kind = kind_of(facts)
+    given = {
+      "doc_stride": doc_stride,
+      "max_query_length": max_query_length,
+      "version_2_with_negative": version_2_with_negative,
+      "null_score_diff_threshold": null_score_diff_threshold,
+    }
+    changed = cls.head_settings({"mask_padding": mask_padding})
+    head = kind.head_class().of_run(facts, {**settings, **changed})
+    null_rule = head.answer_head.kind
+    values = {
+      "doc_stride": settings.get("doc_stride", min(128, max_seq_length // 3)),
+      "max_query_length": settings.get("max_query_length", min(64, max_seq_length // 4)),
+      # The configuration of transformers does not say it; an option does.
+      "version_2_with_negative": facts.get("version_2_with_negative", False),
+      "null_score_diff_threshold": 0.0,
+    }
+    if null_rule != "bert":
+      values["null_score_diff_threshold"] = settings.get("null_score_diff_threshold", 0.0)
+    values |= {name: value for name, value in given.items() if value is not None}
+    return cls(
+      kind,
+      tokenizer,
+      max_seq_length,
+      null_rule=null_rule,
+      n_best_size=n_best_size,
+      max_answer_length=max_answer_length,
+      mask_padding=head.mask_padding or null_rule != "bert",
+      **values,
+    )
+
+  @classmethod
+  def head_settings(cls, options):
+    """Returns how padding is treated."""
+    mask_padding = options.get("mask_padding")
+    return {} if mask_padding is None else {"pad_to_longest": mask_padding}
+
+  def rows(self, item):
+    """Makes the windows, which remember what their tokens are."""
+    example = _example(item)
+    return [self._row_of(window) | {"window": window} for window in self._windows_of(example)]
+
+  def _row_of(self, window: squad_features.InputFeatures) -> dict[str, Any]:
+    length = len(window.tokens) if self._mask_padding else self.max_seq_length
+    names = ("input_ids", "input_mask", "segment_ids")
+    return {name: getattr(window, name)[:length] for name in names}
+
+  def answer(self, item, rows, scores):
+    """Chooses the best span of all windows."""
+    example, windows = _example(item), [row["window"] for row in rows]
+    results = {
+      window.unique_id: squad_answers.scores_of(window.unique_id, **each)
+      for window, each in zip(windows, scores, strict=True)
+    }
+    return self._answer(
+      squad_answers.find_answers(example, windows, results, *self._sizes, **self._options)
+    )
+
+  def _answer(self, found: squad_answers.QuestionAnswers) -> dict[str, Any]:
+    prediction = found.prediction
+    is_span = prediction.start is not None
+    start, end = answer_texts.context_span(found.example, prediction) or (-1, -1)
+    is_scored = is_span or self._null_competes
+    answer = {
+      "answer": prediction.text if is_span else "",
+      "end": end,
+      "probability": found.probability if is_scored else 0.0,
+      "score": prediction.score if is_scored else 0.0,
+      "start": start,
+    }
+    if self._options["version_2_with_negative"]:
+      answer["null_odds"] = found.null_odds
+    return dict(sorted(answer.items()))
+
+
+def _example(item: Mapping[str, str]) -> squad.SquadExample:
+  words, starts = squad.split_words(item["context"])
+  return squad.SquadExample(
+    "", item["question"], words, word_starts=starts, context=item["context"]
+  )

@@ -1,0 +1,93 @@
+"""The words of a text with their tags, from the scores of all tokens.
+
+Letters in shapes: N = words of the text, S = sequence length, C = number of labels.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert.tasks import tagging
+from bert.tasks.answering import Answering, kind_of, softmax
+
+# As `conll_files.py`, whose lines are sentences here: a no-break space, say, is part of a word.
+_WORD = re.compile("[^ \\t\\r\\n]+")
+
+
+class TagAnswers(Answering):
+  """A row for each window of the text.
+
+  Answers have `words` and `tags`; `starts` and `ends`, int32 `[N]`, each word's first character and
+  the one after its last; `probabilities`, float32 `[N]`, of the tags; `num_words`, N; and
+  `entities`, see `tagging.entity_records`.
+  """
+
+  def __init__(
+    self,
+    kind,
+    tokenizer,
+    max_seq_length: int,
+    label_names: Sequence[str],
+    doc_stride: int | None = None,
+    segment_id: int = 0,
+  ):
+    """Takes what a run says.
+
+    The other arguments are those of `Answering`.
+
+    Args:
+      label_names: C names, in the order of the logits.
+      doc_stride: number of tokens between the starts of two windows; by default half a window.
+      segment_id: of all tokens, as in training.
+
+    Raises:
+      ValueError: a length cannot be.
+    """
+    super().__init__(kind, tokenizer, max_seq_length)
+    self._labels = list(label_names)
+    self._stride = tagging.check_lengths(max_seq_length, doc_stride)
+    self._segment_id = segment_id
+
+  @classmethod
+  def of_run(cls, facts, settings, tokenizer, max_seq_length, *, doc_stride=None, segment_id=None):
+    """Makes that of a run, which has the options' values where they are None."""
+    if doc_stride is None and settings.get("doc_stride", 0) <= max_seq_length - 2:
+      doc_stride = settings.get("doc_stride")
+    if segment_id is None:
+      segment_id = settings.get("segment_id", 0)
+    return cls(kind_of(facts), tokenizer, max_seq_length, facts["labels"], doc_stride, segment_id)
+
+  def rows(self, item):
+    """Makes the windows; none of a text without a word. Each remembers the places of its words."""
+    words = [match.group() for match in _WORD.finditer(*item.values())]
+    if not words:
+      return []
+    made = tagging.windows_of_words(words, self.tokenizer, self.max_seq_length, self._stride)
+    return [
+      {
+        "input_ids": self.tokenizer.convert_tokens_to_ids(tokens),
+        "input_mask": [1] * len(tokens),
+        "segment_ids": [self._segment_id] * len(tokens),
+        "places": list(places),
+      }
+      for tokens, places in made
+    ]
+
+  def answer(self, item, rows, scores):
+    """Tags each word by its first token, in the window that shows most around it."""
+    [text] = item.values()
+    words = list(_WORD.finditer(text))
+    logits = [each["logits"][row["places"]] for row, each in zip(rows, scores, strict=True)]
+    of_words = softmax(np.concatenate([np.zeros([0, len(self._labels)], np.float32), *logits]))
+    tags = [self._labels[index] for index in of_words.argmax(axis=1)]
+    answer = {
+      "ends": np.array([word.end() for word in words], np.int32),
+      "num_words": len(words),
+      "probabilities": of_words.max(axis=1),
+      "starts": np.array([word.start() for word in words], np.int32),
+      "tags": tags,
+      "words": [word.group() for word in words],
+    }
+    places = answer["starts"], answer["ends"], answer["probabilities"]
+    return {**answer, "entities": tagging.entities_of_tags(text, tags, *places)}

@@ -1,0 +1,122 @@
+"""onnxruntime as an engine: what it reads, what it refuses. Needs no TensorFlow.
+
+Alone: python -m pytest tests/predicting/engines/onnxruntime_test.py (seconds)
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from bert.exporting.onnx.names import INT8_BITS
+from bert.io import installation, processor
+from bert.predicting.engines import onnxruntime as engine
+
+BATCH = {"input_ids": np.array([[3, 1], [2, 0]], np.int32), "input_mask": np.ones((2, 2), np.int32)}
+
+
+def write(path, inputs=("input_ids", "attention_mask"), kind=TensorProto.INT64, **changes):
+  """A model that looks words up in a table of 4, and multiplies by the mask."""
+  table = numpy_helper.from_array(np.arange(4, dtype=np.float32), "table")
+  first, last = inputs[0], inputs[-1]
+  kinds = {first: kind, last: changes.pop("mask_kind", kind)}
+  nodes = [
+    helper.make_node(changes.pop("operator", "Gather"), ["table", first], ["rows"]),
+    helper.make_node("Cast", [last], ["mask"], to=TensorProto.FLOAT),
+    helper.make_node("Mul", ["rows", "mask"], ["scores"]),
+  ]
+  sizes = ["batch", "sequence"]
+  graph = helper.make_graph(
+    nodes,
+    "g",
+    [helper.make_tensor_value_info(name, kinds[name], sizes) for name in inputs],
+    [helper.make_tensor_value_info("scores", TensorProto.FLOAT, sizes)],
+    [table],
+  )
+  opset = helper.make_opsetid("", changes.pop("opset", 18))
+  model = helper.make_model(graph, opset_imports=[opset], ir_version=changes.pop("ir_version", 8))
+  helper.set_model_props(model, changes)
+  onnx.save(model, str(path))
+  return str(path)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32])
+def test_scores(tmp_path, kind):
+  loaded = engine.load(write(tmp_path / "model.onnx", kind=kind), threads=1)
+  assert loaded.name == "onnxruntime"
+  assert loaded.inputs == ("input_ids", "input_mask")
+  assert loaded(BATCH)["scores"].tolist() == [[3, 1], [2, 0]]
+  assert loaded({**BATCH, "segment_ids": None})["scores"].dtype == np.float32
+
+
+def test_threads_are_the_processors_of_the_process(tmp_path, monkeypatch):
+  path = write(tmp_path / "model.onnx")
+  for threads in (None, 5):
+    monkeypatch.setattr(installation, "num_cores", lambda: 3)
+    options = engine.load(path, threads)._session.get_session_options()
+    assert options.intra_op_num_threads == (threads or 3)
+  assert not options.enable_mem_pattern
+
+
+BAD_FILES = {  # changes of the model -> message
+  "another format": ({"ir_version": 99}, r"of version 99 of ONNX' format, .* reads up to \d+\. In"),
+  "another opset": ({"opset": 99}, r"operators of opset 99, .* up to opset \d+\. Install a newer"),
+  "unknown operator": ({"operator": "Foo"}, r"cannot be read by .*Foo.* Export it anew"),
+  "an image": ({"inputs": ["pixels"]}, r"reads pixels; models of texts read input_ids, att"),
+  "no ids": ({"inputs": ["attention_mask"]}, r"reads no input_ids; models of texts read"),
+  "another type": (
+    {"mask_kind": TensorProto.FLOAT},
+    r"reads attention_mask: tensor\(float\); .*int64\. E",
+  ),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FILES)
+def test_models_that_are_refused(tmp_path, what):
+  changes, message = BAD_FILES[what]
+  with pytest.raises(ValueError, match=rf"model\.onnx .*{message}") as error:
+    engine.load(write(tmp_path / "model.onnx", **changes))
+  assert "\n" not in str(error.value)
+
+
+def test_files_that_are_no_model(tmp_path):
+  path = tmp_path / "model.onnx"
+  with pytest.raises(FileNotFoundError, match=r"model\.onnx does not exist"):
+    engine.load(path)
+  write(path)
+  for content in (b"", b"version https://git-lfs", path.read_bytes()[:100]):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.onnx is no model of ONNX, or is damaged\. Exp"):
+      engine.load(path)
+
+
+def test_batches_that_cannot_be_computed(tmp_path, capfd):
+  loaded = engine.load(write(tmp_path / "model.onnx"))
+  with pytest.raises(ValueError, match=r"model\.onnx reads input_mask, which the batch lacks"):
+    loaded({"input_ids": BATCH["input_ids"]})
+  with pytest.raises(ValueError, match=r"cannot compute input_ids \[2, 2\], .*idx=9.* vocabulary"):
+    loaded({**BATCH, "input_ids": np.array([[9, 1], [2, 0]])})
+  assert capfd.readouterr().err == ""  # said once
+
+
+def test_warning_of_int8_without_vnni(tmp_path, monkeypatch, caplog):
+  path = write(tmp_path / "model.onnx", **{INT8_BITS: "8"})
+  for flags, count in (({"avx2", "avx512_vnni"}, 0), ({"avx2"}, 1), ((), 1), ({"asimd"}, 1)):
+    monkeypatch.setattr(processor, "cpu_flags", lambda flags=flags: frozenset(flags))
+    engine.load(path)
+    assert caplog.text.count("this processor has no VNNI") == count
+  monkeypatch.setattr(processor, "cpu_flags", lambda: frozenset({"avx2"}))
+  engine.load(write(tmp_path / "model.onnx", **{INT8_BITS: "7"}))
+  assert caplog.text.count("this processor has no VNNI") == 1
+
+
+def test_no_other_library_is_imported():
+  program = (
+    "import sys; from bert.predicting.engines import onnxruntime; "
+    "print({'tensorflow', 'onnx', 'torch'} & set(sys.modules))"
+  )
+  done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+  assert done.stdout.strip() == "set()"

@@ -1,0 +1,105 @@
+"""Exported folders on engines: which one is chosen, and vectors. The engines here are made up.
+
+Alone: python -m pytest tests/predicting/load_export_test.py (a second); what the real ones compute:
+tests/predicting/load_run_test.py
+"""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl import logging
+
+from bert.exporting import model_folder
+from bert.exporting.model_folder import FILES, Described
+from bert.model import similarity
+from bert.predicting import load_export
+from bert.predicting.engines import registry
+from bert.predicting.predictor import Predictor
+from tests.kit import exports
+
+
+class MadeUp:
+  """An engine whose states are the ids of tokens."""
+
+  inputs = ("input_ids", "input_mask")
+
+  def __init__(self, name):
+    self.name = name
+
+  def __call__(self, batch):
+    states = np.repeat(batch["input_ids"][..., None], 16, -1).astype(np.float32)
+    return {"last_hidden_state": states}
+
+
+@pytest.fixture
+def export(tmp_path, monkeypatch):
+  """A folder with models of both formats, and the time that each engine says it takes."""
+  for files in FILES.values():
+    path = tmp_path / files["float32"]
+    path.parent.mkdir()
+    path.write_bytes(b"")
+  (tmp_path / "litert" / "model_int8.tflite").write_bytes(b"")
+  (tmp_path / "v").mkdir()
+  vocab_file = tmp_path / "v" / "vocab.txt"
+  vocab_file.write_text("\n".join(exports.VOCAB) + "\n")
+  model_folder.write_description(
+    str(tmp_path), Described(exports.CONFIG, str(vocab_file), True, 16, {}, {}, "max")
+  )
+  seconds = {"onnxruntime": 0.05, "litert": 0.01}
+  monkeypatch.setattr(registry, "load", lambda name, path, threads: MadeUp(name))
+  monkeypatch.setattr(load_export, "_best_time", lambda engine, batch: seconds[engine.name])
+  monkeypatch.setattr(registry, "is_installed", lambda name: name in seconds)
+  return tmp_path, seconds
+
+
+def load(folder, *arguments):
+  return load_export.load(folder, load_export.read(folder), *arguments)
+
+
+def test_auto_takes_the_fastest_and_says_so(export, monkeypatch):
+  folder, seconds = export
+  lines = []
+  monkeypatch.setattr(logging, "info", lambda text, *values: lines.append(text % values))
+  assert load(folder).name == "litert"
+  assert lines == ["Engine litert: 4 texts of 32 tokens take onnxruntime 50.0 ms, litert 10.0 ms."]
+  seconds["onnxruntime"], seconds["litert"] = seconds["litert"], seconds["onnxruntime"]
+  assert load(folder).name == "onnxruntime"
+
+
+def test_auto_tries_nothing_where_one_engine_can(export, monkeypatch):
+  folder, seconds = export
+  monkeypatch.setattr(load_export, "_fastest", None)
+  assert load(folder, "auto", "int8").name == "litert"
+  del seconds["litert"]
+  assert load(folder).name == "onnxruntime"
+  assert load(folder, "onnxruntime").name == "onnxruntime"
+
+
+def test_vectors_are_pooled_as_recorded_or_as_asked_for(export):
+  folder, _ = export
+  ids = [exports.VOCAB.index(token) for token in ("[CLS]", "film", "bad", "[SEP]")]
+  [found] = Predictor.load(folder, "litert")(["Film bad"])
+  assert found.tolist() == [max(ids)] * 16
+  asked = {"engine": "litert", "pooling": "mean", "max_seq_length": None}
+  [found, _] = Predictor.from_checkpoint(folder, **asked)(["Film bad", "a"])
+  np.testing.assert_allclose(found, np.mean(ids))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+def test_pooling_is_that_of_tensorflow(pooling):
+  vectors = np.random.RandomState(0).randn(2, 5, 3).astype(np.float32)
+  mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+  expected = similarity.pool(tf.constant(vectors), tf.constant(mask), pooling)
+  np.testing.assert_allclose(load_export.pool(vectors, mask, pooling), expected, atol=1e-6)
+
+
+def test_the_folder_is_that_of_other_programs(export):
+  folder, _ = export
+  config = json.loads((folder / "config.json").read_text())
+  assert (config["model_type"], config["architectures"]) == ("bert", ["BertModel"])
+  assert json.loads((folder / "special_tokens_map.json").read_text())["mask_token"] == "[MASK]"
+  pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
+  assert pooling["pooling_mode_max_tokens"]
+  assert (folder / "vocab.txt").read_text().split() == exports.VOCAB
