@@ -10,7 +10,7 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: help mrpc test lint pytest test-ci test-slow test-torch audit bench-setup bench conformance format lock clean
+.PHONY: help mrpc test lint pytest test-ci test-slow test-torch check-gpu audit bench-setup bench conformance format lock clean
 
 help:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,11 @@ $(TORCH_STAMP): $(TORCH_LIST)
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(TORCH_LIST)
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
+
+# On a machine with a GPU, after `.venv/bin/python -m pip install -e ".[gpu]"`; beside transformers after
+# `make bench-setup` and a build of torch for CUDA. make check-gpu [CHECK_FLAGS=--only=goldens,mirrored]
+check-gpu: $(STAMP)  ## check everything on this machine's GPU, one table; without one, itself
+	$(BIN)/python -m tests.kit.check_gpu $(CHECK_FLAGS)
 
 # Known vulnerabilities of the locked packages; needs a service that answers.
 audit: .venv-audit/bin/pip-audit  ## known vulnerabilities of the locked packages (network)

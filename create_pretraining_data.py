@@ -19,7 +19,7 @@ every run.
 With --num_workers=N, N processes do the work, in a different way (`bert/pretraining/blocks.py`):
 each document has its own random numbers, random next sentences come from the same few megabytes of
 text, and the end of a file ends a document. These records differ from the original's, but are the
-same for every N, and the same as --engine=beam creates on a cluster. Temporary files are as large
+same for every N, and the same as --runner=beam creates on a cluster. Temporary files are as large
 as the output.
 
 --format=electra and --format=albert create the records of these families, in either way:
@@ -52,7 +52,7 @@ import numpy as np
 from absl import flags, logging
 
 from bert import tokenization
-from bert.io import installation, vocabulary_kind
+from bert.io import vocabulary_kind
 from bert.io.tfrecord_bytes import encode_examples
 from bert.pretraining import (
   albert_instances,
@@ -65,7 +65,14 @@ from bert.pretraining import (
 from bert.pretraining.instances import TrainingInstance, Workspace, shuffle
 from bert.pretraining.original_stream import truncate_seq_pair
 from bert.pretraining.record_output import RecordFiles
-from bert.scripts import command_line, flag_groups, output_files, path_flags, record_flags
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  output_files,
+  path_flags,
+  record_flags,
+  runner_flags,
+)
 from bert.text import corpus, corpus_statistics, text_files
 
 __all__ = [
@@ -189,13 +196,7 @@ def define_flags() -> None:
       "which create different records, the same for every number. Options marked * need at least 1 "
       "and turn 0 into 1.",
     )
-    flags.DEFINE_enum(
-      "engine",
-      "local",
-      ["local", "beam"],
-      "Run on this machine, or on a cluster with Apache Beam, for the records of --num_workers.",
-    )
-    flags.DEFINE_string("beam_args", "", "Options of Apache Beam, such as --runner=FlinkRunner.")
+    runner_flags.define("It creates the records of --num_workers.")
   flag_groups.mark_required(["input_file", "output_file", "vocab_file"])
 
 
@@ -440,8 +441,10 @@ def main(_) -> None:
   command_line.check_required({"vocab_file": FLAGS.vocab_file or FLAGS.spm_model_file})
   settings = record_flags.settings_of_flags()
   input_files = text_files.find_input_files(FLAGS.input_file)
+  if not settings.text_format.jsonl_field:
+    text_files.warn_of_json(input_files, "Give --jsonl_field, the field of its texts.")
   outputs = [path.strip() for path in FLAGS.output_file.split(",") if path.strip()]
-  is_beam = FLAGS.engine == "beam"
+  is_beam = runner_flags.is_beam()
   output_files.prepare(outputs, input_files, may_be_remote=is_beam)
   tables = piece_tables.load_tables(settings)
   vocab = tables.tokenizer.vocab
@@ -456,19 +459,15 @@ def main(_) -> None:
     facts["compression"] = "GZIP"
   record_flags.log_files("Reading from input files", input_files)
   if is_beam:
-    _import_beam_engine().create_records(input_files, outputs, settings, facts, FLAGS.beam_args)
+    with runner_flags.needed_packages():
+      from bert.pretraining import beam
+    beam.create_records(input_files, outputs, settings, facts, FLAGS.beam_args)
   elif num_workers := record_flags.workers_of_flags(settings):
     workers.create_records(input_files, outputs, settings, num_workers, facts)
   elif not settings.rules.has_labels:
     electra_examples.create_records(input_files, outputs, settings, tables, facts)
   else:
     _create_original_records(input_files, outputs, tables, settings, facts)
-
-
-def _import_beam_engine():
-  with installation.extra("beam", "--engine=beam"):
-    from bert.pretraining import beam
-  return beam
 
 
 def _create_original_records(input_files, outputs, tables, settings, facts) -> None:

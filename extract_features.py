@@ -14,6 +14,13 @@ JSON takes 10 bytes per number and is slow to read. For more than a few texts:
     --init_checkpoint=uncased_L-12_H-768_A-12 --layers=-1 --output_format=npz --pooling=mean \\
     --plot=vectors.png
 
+A text larger than one machine (docs/scaling.md), into files vectors.npz-00000-of-00020 and so on:
+
+  python extract_features.py --runner=beam --input_file=/shared/texts/*.txt \\
+    --output_file=/shared/vectors.npz --output_format=npz --pooling=mean --layers=-1 \\
+    --init_checkpoint=/shared/uncased_L-12_H-768_A-12 --batch_invariant \\
+    --beam_args="--runner=FlinkRunner --flink_master=..."
+
 The similarity of the two texts of each line, for models trained on similarity:
 
   python extract_features.py --similarity --input_file=pairs.txt --output_file=- \\
@@ -22,22 +29,26 @@ The similarity of the two texts of each line, for models trained on similarity:
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from absl import flags, logging
 
 from bert.checkpoints import sentence_pooling
+from bert.exporting import model_folder
 from bert.io import filesystem, text_lines
-from bert.predicting import load_model, predictor, sentence_vectors
-from bert.predicting.vector_files import WRITERS, Layout, TextVectors
+from bert.predicting import extraction, load_export, load_model, sentence_vectors
+from bert.predicting.vector_files import WRITERS, TextVectors
 from bert.scripts import (
   command_line,
   flag_groups,
   model_flags,
   path_flags,
   run_settings,
+  runner_flags,
   shared_flags,
 )
 
@@ -50,7 +61,10 @@ def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Texts and vectors"):
     path_flags.define(
-      "input_file", None, "Texts, one on each line, or two with ||| between them; - for stdin."
+      "input_file",
+      None,
+      "Texts, one on each line, or two with ||| between them; - for stdin.",
+      several=True,
     )
     path_flags.define("output_file", None, "Output file of the vectors; - prints the JSON lines.")
     flags.DEFINE_string(
@@ -82,6 +96,8 @@ def define_flags() -> None:
       "use_one_hot_embeddings", False, "Look up words by a matrix product, which is faster on TPUs."
     )
     shared_flags.define_prediction_dtype_flag()
+    shared_flags.define_engine_flags()
+  runner_flags.define_for_lines()
   with flag_groups.flag_group("Picture"):
     path_flags.define(
       "plot", None, "A picture of the texts' vectors: .png, .svg or .pdf.", local=True
@@ -241,6 +257,35 @@ def model_fn_builder(
 def main(_) -> None:
   """Extracts vectors as the flags say."""
   layers = check_flags()
+  is_export = load_export.is_export(FLAGS.init_checkpoint)
+  work, bert_config, tokenizer = (_of_export if is_export else _of_checkpoint)(layers)
+  if runner_flags.is_beam():
+    runner_flags.write_shards(work, needs_index=work.needs_index)
+    return
+  encoder = work.loaded(bert_config, tokenizer)
+  pairs = map(text_lines.split_pair, text_lines.read_lines(FLAGS.input_file))
+  if FLAGS.similarity:
+    extraction.write_similarities(encoder.predictor, FLAGS.output_file, pairs, FLAGS.input_file)
+    return
+  sample: list[TextVectors] = []
+  results = _sampled(encoder.predictor.stream(_logged(pairs)), sample)
+  start = time.monotonic()
+  count = WRITERS[FLAGS.output_format](FLAGS.output_file, results, encoder.layout)
+  seconds = time.monotonic() - start
+  logging.info(
+    "Wrote %s: %d texts, %.1f a second.", FLAGS.output_file, count, count / max(seconds, 1e-9)
+  )
+  if FLAGS.plot:
+    plot(sample)
+
+
+def _of_checkpoint(layers: Sequence[int]) -> tuple[extraction.Extraction, Any, Any]:
+  """Returns what the flags say of the vectors, the configuration and the tokenizer."""
+  if FLAGS.engine not in ("auto", "tensorflow") or FLAGS.precision != "float32":
+    raise command_line.UsageError(
+      f"--engine={FLAGS.engine} --precision={FLAGS.precision}: {FLAGS.init_checkpoint} is no "
+      "export. Write one: export_hub.py --format=onnx or litert."
+    )
   settings = model_flags.with_readable_length(run_settings.resolve(run_settings.from_flags()))
   bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   try:
@@ -253,22 +298,33 @@ def main(_) -> None:
     settings.init_checkpoint,
     "mean" if FLAGS.similarity else "none",
   )
-  encode = create_predictor(settings, bert_config, tokenizer, layers, pooling)
-  if FLAGS.similarity:
-    write_similarities(encode)
-    return
-  longest = max(map(len, tokenizer.vocab))
-  layout = Layout(layers, bert_config.hidden_size, pooling != "none", longest)
-  sample: list[TextVectors] = []
-  results = _sampled(encode.stream(_logged(generate_examples(FLAGS.input_file))), sample)
-  start = time.monotonic()
-  count = WRITERS[FLAGS.output_format](FLAGS.output_file, results, layout)
-  seconds = time.monotonic() - start
-  logging.info(
-    "Wrote %s: %d texts, %.1f a second.", FLAGS.output_file, count, count / max(seconds, 1e-9)
+  return extraction_of_flags(settings, layers, pooling), bert_config, tokenizer
+
+
+def _of_export(layers: Sequence[int]) -> tuple[extraction.Extraction, Any, Any]:
+  """As `_of_checkpoint`, of an export for another engine: the last layer, pooled."""
+  from bert import tokenization
+
+  runner_flags.check_engine()
+  try:
+    given = load_export.read_encoder(
+      FLAGS.init_checkpoint, layers, FLAGS.pooling, FLAGS.spm_model_file or FLAGS.vocab_file
+    )
+  except ValueError as error:
+    raise command_line.UsageError(f"--init_checkpoint={FLAGS.init_checkpoint}: {error}") from None
+  settings = run_settings.from_flags().replace(
+    bert_config_file=os.path.join(FLAGS.init_checkpoint, model_folder.CONFIG),
+    vocab_file=given.vocab_file,
+    do_lower_case=given.do_lower_case,
   )
-  if FLAGS.plot:
-    plot(sample)
+  if "max_seq_length" not in settings.given:
+    settings = settings.replace(max_seq_length=given.max_seq_length)
+  load_model.check_length(settings.max_seq_length, given.config.longest_sequence)
+  pooling = FLAGS.pooling or given.pooling or "mean"
+  work = extraction_of_flags(settings, layers, pooling)
+  work = work._replace(engine=FLAGS.engine, precision=FLAGS.precision)
+  tokenizer = tokenization.load_tokenizer(given.vocab_file, given.do_lower_case)
+  return work, given.config, tokenizer
 
 
 def check_flags() -> list[int]:
@@ -290,13 +346,23 @@ def check_flags() -> list[int]:
   settings.check_at_least(3, "max_seq_length")
   if FLAGS.output_file == "-" and FLAGS.output_format != "jsonl":
     raise command_line.UsageError(f"--output_format={FLAGS.output_format} needs an --output_file.")
-  if filesystem.is_remote(FLAGS.output_file) and FLAGS.output_format != "jsonl":
+  is_local = FLAGS.output_format != "jsonl" and not runner_flags.is_beam()
+  if is_local and filesystem.is_remote(FLAGS.output_file):
     raise command_line.UsageError(
       f"--output_format={FLAGS.output_format} is written to a local disk only; copy it from there."
     )
   if FLAGS.similarity and (FLAGS.output_format != "jsonl" or FLAGS.plot):
     raise command_line.UsageError("--similarity writes JSON lines only, without --plot.")
-  text_lines.check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
+  runner_flags.check("num_shards")
+  if runner_flags.is_beam() and FLAGS.plot:
+    raise command_line.UsageError(
+      "--plot draws the vectors of one process: with --runner=beam omit it, and draw a part of the "
+      "texts."
+    )
+  if runner_flags.is_beam():
+    runner_flags.check_files()
+  else:
+    text_lines.check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
   if FLAGS.plot:
     text_lines.check_output_file(FLAGS.plot, "plot")
   return parse_layers(FLAGS.layers)
@@ -317,47 +383,31 @@ def parse_layers(text: str) -> list[int]:
     ) from None
 
 
-def create_predictor(settings, bert_config, tokenizer, layers, pooling) -> predictor.Predictor:
-  """Returns the predictor from `InputExample`s to `TextVectors`, with the model of the flags."""
-  batches = sentence_vectors.batching(
-    bert_config,
-    len(layers),
+def extraction_of_flags(settings, layers: Sequence[int], pooling: str) -> extraction.Extraction:
+  """Returns what the flags say of the vectors, `settings` with the model's own answers."""
+  return extraction.Extraction(
+    settings.init_checkpoint,
+    settings.bert_config_file,
+    settings.vocab_file,
+    settings.do_lower_case,
+    tuple(layers),
     pooling,
     settings.max_seq_length,
     FLAGS.batch_size,
     FLAGS.batch_invariant,
-  )
-  build = sentence_vectors.layer_vectors(
-    bert_config, layers, pooling, settings.dtype, FLAGS.use_one_hot_embeddings, batches.batch_shapes
-  )
-
-  def featurize(example):
-    pair = (example.text_a, example.text_b)
-    return {
-      "text": example.text_a,
-      **sentence_vectors.text_features(tokenizer, pair, settings.max_seq_length),
-    }
-
-  def finish(features, outputs):
-    vectors = sentence_vectors.own_vectors(features, outputs["vectors"], pooling)
-    return TextVectors(features["text"], features["tokens"], features["input_ids"], vectors)
-
-  inputs = sentence_vectors.INPUTS
-  return predictor.Predictor(
-    featurize,
-    load_model.load_graph(build, inputs, settings.init_checkpoint, ("bert/pooler/",)),
-    inputs,
-    finish,
-    *batches,
+    settings.dtype,
+    FLAGS.use_one_hot_embeddings,
+    FLAGS.output_format,
+    FLAGS.similarity,
   )
 
 
-def _logged(examples: Iterable[InputExample]) -> Iterator[InputExample]:
-  """Yields the examples; logs every 10,000th."""
-  for example in examples:
-    if example.unique_id % 10000 == 0:
-      logging.info("Reading text %d", example.unique_id)
-    yield example
+def _logged(pairs: Iterable) -> Iterator:
+  """Yields the texts; logs every 10,000th."""
+  for number, pair in enumerate(pairs):
+    if number % 10000 == 0:
+      logging.info("Reading text %d", number)
+    yield pair
 
 
 def _sampled(results: Iterable[TextVectors], sample: list[TextVectors]) -> Iterator[TextVectors]:
@@ -381,28 +431,6 @@ def plot(sample: Sequence[TextVectors]) -> None:
     FLAGS.plot_method,
   )
   logging.info("Wrote %s: %d texts.", FLAGS.plot, len(sample))
-
-
-def write_similarities(encode: predictor.Predictor) -> None:
-  """Writes `{"linex_index": i, "similarity": cosine}` for the two texts of each line."""
-  vectors = (result.vectors[0] for result in encode.stream(_single_texts(FLAGS.input_file)))
-  with text_lines.written_output(FLAGS.output_file) as writer:
-    # The same iterator twice: the vectors of a line's two texts are consecutive.
-    for index, (a, b) in enumerate(zip(vectors, vectors, strict=True)):
-      similarity = round(float(sentence_vectors.cosine_similarity(a, b)), 6)
-      writer.write(text_lines.to_json({"linex_index": index, "similarity": similarity}))
-
-
-def _single_texts(input_file: str) -> Iterator[InputExample]:
-  """Yields the first and the second text of each line, as two examples."""
-  for example in generate_examples(input_file):
-    if example.text_b is None:
-      raise ValueError(
-        f"{input_file}, line {example.unique_id + 1}: --similarity needs two texts, as in "
-        f'"It rains. ||| It is wet.", not {example.text_a!r:.80}.'
-      )
-    yield InputExample(example.unique_id, example.text_a, None)
-    yield InputExample(example.unique_id, example.text_b, None)
 
 
 if __name__ == "__main__":

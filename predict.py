@@ -9,29 +9,34 @@ A line holds a text, or two texts with ` ||| ` between them, or a JSON object wi
 name, such as `{"question": "Who?", "context": "It was me."}` or
 `{"context": "She", "choices": ["a", "b"]}`.
 
+More text than one machine can take (docs/scaling.md), into out.jsonl-00000-of-00020 and so on:
+
+  python predict.py --runner=beam --init_checkpoint=/shared/mrpc_output --batch_invariant \\
+    --input_file=/shared/pairs/*.txt --output_file=/shared/out.jsonl \\
+    --beam_args="--runner=FlinkRunner --flink_master=..."
+
 From Python: `bert.predicting.predictor.Predictor`.
 """
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
-import json
+import functools
 import sys
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from absl import flags, logging
 
-from bert.io.text_lines import (
-  STANDARD_STREAM,
-  check_output_file,
-  read_lines,
-  split_pair,
-  to_json,
-  written_output,
-)
-from bert.predicting import load_export, masked_words
+from bert.io.text_lines import STANDARD_STREAM, check_output_file, read_lines, written_output
+from bert.predicting import answer_lines, load_export, masked_words
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.scripts import (
+  command_line,
+  flag_groups,
+  path_flags,
+  run_settings,
+  runner_flags,
+  shared_flags,
+)
 from bert.training import hardware
 
 FLAGS = flags.FLAGS
@@ -53,18 +58,26 @@ def define_flags() -> None:
       "answers: the task the model was fine-tuned for. vectors: one vector for each text, the mean "
       "of the last layer. fill_mask: word pieces for each [MASK], from a pre-trained model.",
     )
-    path_flags.define("input_file", "-", "Input, one item per line; - is standard input.")
+    path_flags.define(
+      "input_file", "-", "Input, one item per line; - is standard input.", several=True
+    )
     path_flags.define("output_file", "-", "Output, one JSON object per line; - is standard output.")
     flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
     shared_flags.define_prediction_dtype_flag()
     shared_flags.define_engine_flags()
     shared_flags.define_batch_invariant_flag()
+  runner_flags.define_for_lines()
   shared_flags.define_model_flags(runs_model=False)
 
 
 def main(_) -> None:
   """Predicts line by line."""
   check_flags()
+  if runner_flags.is_beam():
+    plugins = tuple(FLAGS.plugin.split(",")) if FLAGS.plugin else ()
+    work = answer_lines.AnswerLines(predictor_of_flags(), _result_name(), plugins)
+    runner_flags.write_shards(work)
+    return
   if not is_export():
     hardware.start_tensorflow()
   is_interactive = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
@@ -72,16 +85,21 @@ def main(_) -> None:
   if is_interactive:
     predictor.chunk_size = 1  # returns a result before the next line is read
   source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
-  items = parse_lines(read_lines(FLAGS.input_file), source)
+  results = answer_lines.json_lines(predictor, read_lines(FLAGS.input_file), source, _result_name())
   with written_output(FLAGS.output_file) as writer:
     count = 0
-    for result in predictor.stream(items, source):
+    for line in results:
       count += 1
-      writer.write(to_json({"vector": result} if FLAGS.task == "vectors" else result))
+      writer.write(line)
       if is_interactive:
         writer.flush()
   if not count:
     logging.warning("%s has no line: nothing was predicted.", source)
+
+
+def _result_name() -> str | None:
+  """The name of a result in its JSON object, if it is not an object itself."""
+  return "vector" if FLAGS.task == "vectors" else None
 
 
 def is_export() -> bool:
@@ -99,8 +117,12 @@ def check_flags() -> None:
   if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
     raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
   run_settings.from_flags().check_at_least(1, "batch_size")
-  check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
   _check_engine()
+  runner_flags.check("num_shards")
+  if runner_flags.is_beam():
+    runner_flags.check_files()
+  else:
+    check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
   ignored = []
   if FLAGS.saved_model:
     ignored = ["bert_config_file", "vocab_file", "spm_model_file", "do_lower_case"]
@@ -125,10 +147,17 @@ def _check_engine() -> None:
       "--task=fill_mask is computed by TensorFlow, from a checkpoint: exports for other engines "
       "have no head for masked words."
     )
+  if is_export():
+    runner_flags.check_engine()
 
 
 def load_predictor() -> Predictor:
   """Returns the predictor of the model that the flags name."""
+  return predictor_of_flags()()
+
+
+def predictor_of_flags() -> functools.partial:
+  """Returns a call, which other processes can make as well, that loads the predictor."""
   path = FLAGS.saved_model or FLAGS.init_checkpoint
   vocab_file = FLAGS.spm_model_file or FLAGS.vocab_file
   options: dict[str, Any] = {
@@ -138,11 +167,12 @@ def load_predictor() -> Predictor:
   length_was_given = command_line.flag_was_given("max_seq_length")
   if FLAGS.task == "answers":
     if FLAGS.saved_model:
-      return Predictor.from_saved_model(path, **options)
+      return functools.partial(Predictor.from_saved_model, path, **options)
     if length_was_given:
       options["max_seq_length"] = FLAGS.max_seq_length
-    engine = {"engine": FLAGS.engine, "precision": FLAGS.precision}
-    return Predictor.load(path, vocab_file=vocab_file, dtype=FLAGS.dtype, **engine, **options)
+    options |= {"vocab_file": vocab_file, "dtype": FLAGS.dtype}
+    options |= {"engine": FLAGS.engine, "precision": FLAGS.precision}
+    return functools.partial(Predictor.load, path, **options)
   options["max_seq_length"] = FLAGS.max_seq_length if length_was_given else None
   if FLAGS.task == "vectors" or not FLAGS.saved_model:
     options["dtype"] = FLAGS.dtype
@@ -153,51 +183,11 @@ def load_predictor() -> Predictor:
   if FLAGS.task == "vectors":
     if is_export() or FLAGS.engine not in ("auto", "tensorflow"):
       options |= {"engine": FLAGS.engine, "precision": FLAGS.precision}
-    return Predictor.from_checkpoint(path, **options)  # also reads an exported encoder
+    # It also reads an exported encoder.
+    return functools.partial(Predictor.from_checkpoint, path, **options)
   if FLAGS.saved_model:
-    return masked_words.from_saved_model(path, **options)
-  return masked_words.from_checkpoint(path, **options)
-
-
-# ---------------------------------------------------------------------------------------------
-# Lines of input.
-
-
-def parse_lines(lines: Iterable[str], source: str) -> Iterator[str | tuple[str, ...] | dict]:
-  """Yields the items on lines; the ValueError of an invalid one names `source` and the line."""
-  for number, line in enumerate(lines, start=1):
-    try:
-      item = _parse_line(line)
-    except ValueError as error:
-      raise ValueError(f"{source}, line {number}: {error}") from None
-    yield item
-
-
-def _parse_line(line: str) -> str | tuple[str, ...] | dict:
-  """Returns the item on a line: a text, a pair, or a JSON object of inputs."""
-  item = _json_object(line)
-  if item is not None:
-    return item
-  text_a, text_b = split_pair(line)
-  return text_a if text_b is None else (text_a, text_b)
-
-
-def _json_object(line: str) -> dict | None:
-  """Returns the JSON object on a line; None for a text, even one that begins with a brace.
-
-  Raises:
-    ValueError: it contains half of a surrogate pair, which is possible in JSON but not in UTF-8.
-  """
-  if not line.startswith("{"):
-    return None
-  try:
-    item = json.loads(line)
-    json.dumps(item, ensure_ascii=False).encode()
-  except UnicodeEncodeError:
-    raise ValueError(f"{line!r:.80} holds half of a surrogate pair.") from None
-  except (ValueError, RecursionError):
-    return None
-  return item
+    return functools.partial(masked_words.from_saved_model, path, **options)
+  return functools.partial(masked_words.from_checkpoint, path, **options)
 
 
 if __name__ == "__main__":

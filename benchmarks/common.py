@@ -242,13 +242,13 @@ def table(results: Sequence[Mapping], references: Sequence[str]) -> list[list[st
   return cells
 
 
-def check_agreement(what: str, arrays: dict, bfloat16_limit: float) -> dict[str, float]:
+def check_agreement(what: str, arrays: dict, limits: Mapping[str, float]) -> dict[str, float]:
   """Largest difference of each system's array from the first one's.
 
   Args:
     what: name of the arrays in the message.
     arrays: system -> NumPy array.
-    bfloat16_limit: how far those of systems with bfloat16 in their name may be off; others, 1e-4.
+    limits: word in a system's name -> how far its array may be off; others, 1e-4.
 
   Raises:
     SystemExit: a difference is too large, or NaN.
@@ -256,7 +256,7 @@ def check_agreement(what: str, arrays: dict, bfloat16_limit: float) -> dict[str,
   reference = next(iter(arrays.values()))
   differences = {name: float(abs(array - reference).max()) for name, array in arrays.items()}
   for name, difference in differences.items():
-    limit = bfloat16_limit if "bfloat16" in name else 1e-4
+    limit = next((limit for word, limit in limits.items() if word in name), 1e-4)
     if not difference <= limit:
       sys.exit(f"{name}: {what} differ by {difference:.3g}, more than {limit}.")
   return differences

@@ -27,6 +27,7 @@ import shlex
 import statistics
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -38,6 +39,8 @@ BATCH_SIZE = 32
 MAX_SEQ_LENGTH = 128
 DTYPES = ("bfloat16", "float32")
 
+System = Callable[[int | str], dict[str, float]]  # a seed -> figures by name
+
 
 def main():
   args = _parse()
@@ -46,11 +49,11 @@ def main():
   original = _time_original(args) if args.original_python else None
   ceilings = common.measure_ceilings(args.peer_python if has_peer else "")
   with tempfile.TemporaryDirectory() as folder:
-    systems = {_name(flags): _ours(args, flags) for flags in _variants(args)}
+    systems = {_name(flags): ours(args, flags) for flags in _variants(args)}
     if has_peer:
       npz = f"{folder}/weights.npz"
-      _write_npz(args.weights, npz)
-      systems |= {f"transformers, {dtype}": _peer(args, npz, dtype) for dtype in DTYPES}
+      write_npz(args.weights, npz)
+      systems |= {f"transformers, {dtype}": peer(args, npz, dtype) for dtype in DTYPES}
     runs = {name: [] for name in systems}
     for seed in args.seeds.split(","):
       for name, run in systems.items():
@@ -115,14 +118,21 @@ def _command_of_2018(args, output_dir, epochs):
   ]
 
 
-def _ours(args, flags):
+def ours(args, flags: Sequence[str], environment: Sequence[str] = ()) -> System:
+  """Runs `run_classifier.py`.
+
+  Args:
+    args: `task`, `data_dir` (MRPC's form if there are steps), `weights` and `steps`, as the flags.
+    flags: further ones of `run_classifier.py`.
+    environment: `NAME=value` of more variables for its process.
+  """
   epochs = 3.0
   if args.steps:
     epochs = (args.steps + 0.5) * BATCH_SIZE / len(_read_mrpc(args.data_dir))
 
   def run(seed):
     with tempfile.TemporaryDirectory() as output_dir:
-      command = [sys.executable, str(ROOT / "run_classifier.py")]
+      command = ["env", *environment, sys.executable, str(ROOT / "run_classifier.py")]
       command += [*_command_of_2018(args, output_dir, epochs), "--log_every_steps=1"]
       finished = common.run_command([*command, f"--seed={seed}", *flags])
       results = {}
@@ -130,13 +140,23 @@ def _ours(args, flags):
         results = result_files.read_eval_results(f"{output_dir}/eval_results.txt")
     training_s = float(re.search(r"Training took ([\d.]+) s", finished.log)[1])
     steps = int(re.search(r"Num steps = (\d+)", finished.log)[1])
-    return {**speeds(finished, training_s, steps), **results}
+    return {**speeds(finished, training_s, steps), **log_facts(finished.log), **results}
 
   return run
 
 
-def _peer(args, npz, dtype):
-  command = [args.peer_python, str(common.WORKERS / "fine_tuning_torch.py")]
+def peer(args, npz: str, dtype: str, device="cpu", environment: Sequence[str] = ()) -> System:
+  """Runs transformers' Trainer.
+
+  Args:
+    args: as of `ours`, and `peer_python` and `peer_epochs`.
+    npz: what `write_npz` has written.
+    dtype: `float32`, `bfloat16`, or on a GPU `float16`.
+    device: `cpu` or `cuda`.
+    environment: `NAME=value` of more variables for its process.
+  """
+  command = ["env", *environment, args.peer_python, str(common.WORKERS / "fine_tuning_torch.py")]
+  command += [f"--device={device}"]
   command += [f"--weights={args.weights}", f"--npz={npz}", f"--data_dir={args.data_dir}"]
   command += [f"--dtype={dtype}", f"--epochs={args.peer_epochs}"]
   command += [f"--steps={args.steps}"] if args.steps else ["--evaluate"]
@@ -144,13 +164,14 @@ def _peer(args, npz, dtype):
   def run(seed):
     finished = common.run_command([*command, f"--seed={seed}"])
     facts = common.last_json(finished.log)
-    results = {name: value for name, value in facts.items() if name.startswith("eval_")}
+    results = {key: facts[key] for key in facts if key.startswith("eval_") or key == "mean_loss"}
     return {**speeds(finished, facts["training_s"], facts["steps"]), **results}
 
   return run
 
 
-def _write_npz(weights, path):
+def write_npz(weights: str, path: str) -> None:
+  """Writes a checkpoint's encoder for the peer."""
   with common.Worker(sys.executable, "encoder_tensorflow.py", weights, "") as worker:
     worker.ask("write_npz", path=path)
 
@@ -188,6 +209,22 @@ def speeds(finished: common.Finished, training_s: float, steps: int) -> dict[str
     "first_step_s": finished.first_step_seconds(),
     "command_s": finished.seconds,
   }
+
+
+def log_facts(log: str) -> dict[str, float]:
+  """What a run's log says beside its speed: the mean loss of its steps, and the GPUs it had.
+
+  TensorFlow names its GPUs where TF_CPP_MIN_LOG_LEVEL is 0.
+
+  Example:
+    >>> log_facts("step 1/2, loss 0.7500, x\\nstep 2/2, loss 0.2500, x\\n")
+    {'mean_loss': 0.5, 'gpus': 0}
+    >>> log_facts("step 1/1, loss 0.5\\nCreated device /job:localhost/task:0/device:GPU:0 with")
+    {'mean_loss': 0.5, 'gpus': 1}
+  """
+  losses = [float(loss) for loss in re.findall(r"\bstep \d+/\d+, loss (\S+?),?\s", log)]
+  gpus = set(re.findall(r"Created device /job:\S*/device:(GPU:\d+)", log))
+  return {"mean_loss": statistics.mean(losses), "gpus": len(gpus)}
 
 
 def to_rows(runs, flops: float) -> list[common.Row]:

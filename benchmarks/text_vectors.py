@@ -113,7 +113,7 @@ def _check_agreement(systems, folder):
     return np.load(path)
 
   vectors = {name: vectors_of(*system) for name, system in systems.items()}
-  return common.check_agreement("vectors", vectors, bfloat16_limit=0.3)
+  return common.check_agreement("vectors", vectors, {"bfloat16": 0.3})
 
 
 if __name__ == "__main__":

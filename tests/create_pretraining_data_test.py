@@ -304,7 +304,7 @@ def test_dynamic_masking_needs_one_pass(tmp_path):
 def test_beam_through_the_command_line(tmp_path):
   pytest.importorskip("apache_beam")
   arguments = "--runner=BundleBasedDirectRunner"
-  create(tmp_path / "a", engine="beam", beam_args=arguments, gzip=True, max_seq_length=64)
+  create(tmp_path / "a", runner="beam", beam_args=arguments, gzip=True, max_seq_length=64)
   create(tmp_path / "b", num_workers=1, max_seq_length=64)
   found, expected = (
     [json.dumps(record) for record in values_in(tmp_path / name)] for name in ("a", "b")
@@ -317,7 +317,7 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
   monkeypatch.setitem(sys.modules, "apache_beam", None)
   monkeypatch.delitem(sys.modules, "bert.pretraining.beam", raising=False)
   monkeypatch.delattr(pretraining, "beam", raising=False)
-  errors = SCRIPT.error_of(**flags_for(tmp_path / "out", engine="beam"))
+  errors = SCRIPT.error_of(**flags_for(tmp_path / "out", runner="beam"))
   assert "pip install" in errors
   assert not list(tmp_path.iterdir())
 
@@ -371,9 +371,9 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
     ),
     ({"ngram_max": "2", "dynamic_masking": "true"}, "use only one"),
     ({"whole_words_by_space": "true"}, "requires --do_whole_word_mask"),
-    ({"engine": "spark"}, "one of local, beam"),
-    ({"beam_args": "--runner=X"}, "requires --engine=beam"),
-    ({"engine": "beam", "num_workers": "2"}, "omit --num_workers"),
+    ({"runner": "spark"}, "one of local, beam"),
+    ({"beam_args": "--runner=X"}, "requires --runner=beam"),
+    ({"runner": "beam", "num_workers": "2"}, "omit --num_workers"),
     ({"jsonl_field": "text"}, "sample_text.txt, line 1: not JSON"),
     ({"jsonl_field": "text", "num_workers": "2"}, "sample_text.txt, line 1: not JSON"),
     ({"strict_utf8": "true", "input_file": "{tmp}/latin1"}, "latin1, line 3: byte 4"),

@@ -20,7 +20,10 @@ from tests.kit.paths import ROOT
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda path: path.name)
 # Their commands take minutes.
-_LONG = {"checkpoints", "distillation", "exports", "fine_tuning", "pretraining", "sentence_vectors"}
+_LONG = {
+  *("checkpoints", "distillation", "exports", "fine_tuning", "pretraining", "scaling"),
+  "sentence_vectors",
+}
 _TIERS = [
   pytest.param(page, id=page.name, marks=pytest.mark.slow if page.stem in _LONG else pytest.mark.ci)
   for page in pages()

@@ -21,7 +21,7 @@ from bert.checkpoints import finding, loading, reading, released_models
 from bert.exporting import hub_encoder, hub_preprocess
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from bert.scripts import command_line, flag_groups, run_settings
+from bert.scripts import command_line, flag_groups, model_exports, run_settings
 from tests.kit import exports
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "film", "was", "good", "##s", "½"]
@@ -183,6 +183,36 @@ def test_the_model_of_a_task_is_not_left_behind(model_dir, tmp_path):
   assert code == 1
   assert f"--export_dir={tmp_path} holds task/, the model of a fine-tuned task" in err
   assert os.listdir(tmp_path) == ["task"]
+
+
+def test_another_format_is_written_whole_or_not_at_all(model_dir, tmp_path, monkeypatch):
+  folder = tmp_path / "out"
+  given = {"init_checkpoint": model_dir, "export_dir": folder, "format": "litert"}
+  writers = model_exports._WRITERS
+  monkeypatch.setitem(writers, "litert", (lambda: None, write_something))
+  code, err = run(**given, max_seq_length=12)
+  assert code is None, err
+  names = sorted(os.listdir(folder))
+  assert {"README.md", "bert_run.json", "config.json", "litert", "tokenizer.json"} <= {*names}
+  assert json.loads((folder / "bert_run.json").read_text())["max_seq_length"] == 12
+
+  def fail(graph, folder, *_):
+    write_something(graph, folder)
+    raise ValueError(f"{folder}/litert: an operation is missing.")
+
+  monkeypatch.setitem(writers, "litert", (lambda: None, fail))
+  code, err = run(**given, max_seq_length=16)
+  assert code == 1
+  assert f"{folder}/litert: an operation is missing." in err
+  assert sorted(os.listdir(folder)) == names
+  assert json.loads((folder / "bert_run.json").read_text())["max_seq_length"] == 12
+  assert os.listdir(tmp_path) == ["out"]
+
+
+def write_something(graph, folder, *_):
+  """Stands for the writer of a model."""
+  with open(os.path.join(folder, "litert", "model.tflite"), "w") as file:
+    file.write(",".join(graph.outputs))
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,9 @@ class Encoders:
     return milliseconds(lambda: self._session.run(None, feed), seconds)
 
   def outputs(self, way, batch, length, path):
-    """Writes the pooled output for inputs with padding."""
+    """Writes the vectors of the first tokens for inputs with padding."""
     del way
-    np.save(path, self._session.run(None, self._feed(batch, length, True))[1])
+    np.save(path, self._session.run(None, self._feed(batch, length, True))[0][:, 0])
 
 
 if __name__ == "__main__":

@@ -113,9 +113,9 @@ class Encoders:
     return milliseconds(lambda: call(*inputs)[1].numpy(), seconds)
 
   def outputs(self, way, batch, length, path):
-    """Writes the pooled output for inputs with padding."""
+    """Writes the vectors of the first tokens for inputs with padding."""
     call, inputs = self._prepare(way, batch, length, padded=True)
-    np.save(path, call(*inputs)[1].numpy())
+    np.save(path, call(*inputs)[0][:, 0].numpy())
 
   def write_npz(self, path):
     """Writes the checkpoint's encoder as `.npz`, name by name."""

@@ -58,8 +58,9 @@ class Encoders:
 
   @torch.inference_mode()
   def outputs(self, way, batch, length, path):
-    """Writes the pooled output for inputs with padding."""
-    np.save(path, self._model(way)(*self._inputs(batch, length, True))[1].float().numpy())
+    """Writes the vectors of the first tokens for inputs with padding."""
+    vectors = self._model(way)(*self._inputs(batch, length, True))[0]
+    np.save(path, vectors[:, 0].float().numpy())
 
   def write_onnx(self, path):
     """Writes the float32 model, batch and length unknown."""

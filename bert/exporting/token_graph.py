@@ -35,7 +35,6 @@ class TokenGraph:
     variables: by the checkpoint's names, with random values until `load`.
     blocks: the blocks of a transformer in the function, for engines that have operators for them.
     title: what messages call the model.
-    variables: by the checkpoint's names, with random values until `load`, or zeros.
   """
 
   def __init__(
@@ -43,16 +42,17 @@ class TokenGraph:
     build: Callable[[Tensors], Tensors],
     optional: tuple[str, ...] = (),
     title: str = "the model",
-    seed: int | None = 12345,
+    for_engine: bool = False,
   ):
     """Traces `build`: from the features of `SEQUENCES` to tensors `[R, ...]`.
 
-    Checkpoints may lack the variables whose names begin with one of `optional`. The seed is that of
-    the variables' values until `load`, None for zeros, which take less time.
+    Checkpoints may lack the variables whose names begin with one of `optional`. With
+    `for_engine` the model is faster after `load`, and nothing before it: see
+    `variables.FilledStore`. Exports hold no such variables beside those of the checkpoint.
     """
     self.title = title
     self._optional = optional
-    self._store = variables.VariableStore(seed)
+    self._store = variables.FilledStore() if for_engine else variables.VariableStore()
 
     def build_in_store(**features):
       with variables.use_store(self._store), kernels.portable_blocks():
@@ -74,6 +74,8 @@ class TokenGraph:
       CheckpointError: the checkpoint lacks a variable, or has it in another shape.
     """
     saved_models.load_all(checkpoint, self.variables, self._optional)
+    if isinstance(self._store, variables.FilledStore):
+      self._store.finish()
 
   def __call__(self, features: Mapping[str, Any]) -> Tensors:
     """Computes name -> tensor `[R, ...]` of arrays; those that are not in `inputs` may miss."""
@@ -87,7 +89,7 @@ def of_task(
   head: Head,
   dtype: str = "float32",
   skip_padding: bool = False,
-  seed: int | None = 12345,
+  for_engine: bool = False,
 ) -> TokenGraph:
   """Traces a task's model.
 
@@ -96,24 +98,23 @@ def of_task(
     head: what is computed of the encoder's outputs, see `Head.scores`.
     dtype: of matrix products.
     skip_padding: whether to compute tokens alone: faster in TensorFlow.
-    seed: see `TokenGraph`.
+    for_engine: see `TokenGraph`.
   """
   options = {"dtype": tf.as_dtype(dtype), "skip_padding": skip_padding}
   title = f"the head {type(head).__qualname__}"
   return TokenGraph(
-    lambda features: head.scores(Batch(config, features, options=options)), title=title, seed=seed
+    lambda features: head.scores(Batch(config, features, options=options)),
+    title=title,
+    for_engine=for_engine,
   )
 
 
-def of_encoder(
-  config: BertConfig, with_pooler: bool = True, seed: int | None = 12345
-) -> TokenGraph:
+def of_encoder(config: BertConfig, with_pooler: bool = True) -> TokenGraph:
   """Traces the encoder: `ENCODER_OUTPUTS`, the first alone in a family without a pooler.
 
   Args:
     config: of the model.
     with_pooler: False for a checkpoint that was saved without the pooler.
-    seed: see `TokenGraph`.
   """
 
   def build(features):
@@ -123,7 +124,7 @@ def of_encoder(
     return dict(zip(ENCODER_OUTPUTS[:count], outputs, strict=False))
 
   optional = () if with_pooler else (f"{config.family.scope}/pooler/",)
-  return TokenGraph(build, optional, title="the encoder", seed=seed)
+  return TokenGraph(build, optional, title="the encoder")
 
 
 def _ops_behind(outputs) -> set[str]:

@@ -101,11 +101,11 @@ def extra(name: str, what: str) -> Iterator[None]:
     MissingExtraError: the import failed; the message has the command that installs the extra.
 
   Example:
-    >>> with extra("beam", "--engine=beam"):
+    >>> with extra("beam", "--runner=beam"):
     ...   import a_package_that_is_not_installed
     Traceback (most recent call last):
       ...
-    bert.io.installation.MissingExtraError: --engine=beam needs an optional package (No module \
+    bert.io.installation.MissingExtraError: --runner=beam needs an optional package (No module \
 named 'a_package_that_is_not_installed'). Install it: pip install "bert-alive[beam]"
   """
   try:

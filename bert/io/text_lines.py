@@ -10,16 +10,19 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
 from absl import logging
 
-from bert.io import atomic_files, filesystem
+from bert.io import atomic_files, filesystem, other_formats
 from bert.io.tables import DataError
 
 STANDARD_STREAM = "-"
+
+# Where items are from: the name of a file whose lines they are, or what says where the n-th is.
+Source = str | Callable[[int], str]
 
 
 def read_lines(input_file: str) -> Iterator[str]:
@@ -34,19 +37,47 @@ def read_lines(input_file: str) -> Iterator[str]:
     logging.warning("%s is no table here: each line is a text, a header and delimiters too.", name)
   with _open_to_read(input_file) as reader:
     for number, line in enumerate(reader, start=1):
+      if number == 1 and (other := other_formats.find(line, pages=False)):
+        raise DataError(f"the file is {other[0]}.", name, advice=other[1])
       try:
-        # A byte order mark belongs to the file, not to the text.
-        yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+        yield decode(line, begins_file=number == 1)
       except UnicodeDecodeError as error:
-        raise DataError(
-          f"byte 0x{line[error.start]:02x} is not UTF-8.", name, number, "Save the file as UTF-8."
-        ) from None
+        raise not_utf8(error, name, number) from None
+
+
+def decode(line: bytes, begins_file: bool) -> str:
+  r"""Decodes a line, without surrounding whitespace; may raise a UnicodeDecodeError.
+
+  A byte order mark belongs to the file, not to the text.
+
+  Example:
+    >>> decode(b"\xef\xbb\xbf a\n", begins_file=True)
+    'a'
+  """
+  return line.decode("utf-8-sig" if begins_file else "utf-8").strip()
+
+
+def not_utf8(error: UnicodeDecodeError, name: str, number: int) -> DataError:
+  """Returns the error that names the file and the line that `decode` could not read."""
+  return DataError(
+    f"byte 0x{error.object[error.start]:02x} is not UTF-8.", name, number, "Save the file as UTF-8."
+  )
+
+
+def place(source: Source, number: int) -> str:
+  """Writes where an item is, for messages; items are counted from 1.
+
+  Example:
+    >>> place("texts.txt", 3)
+    'texts.txt, line 3'
+  """
+  return f"{source}, line {number}" if isinstance(source, str) else source(number)
 
 
 def _open_to_read(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
   if path == STANDARD_STREAM:
     return contextlib.nullcontext(sys.stdin.buffer)
-  return filesystem.open_to_read(path)
+  return filesystem.open_to_read(path, once=True)
 
 
 def split_pair(line: str) -> tuple[str, str | None]:

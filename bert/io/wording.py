@@ -1,4 +1,4 @@
-"""Words of messages that depend on numbers, and tables of words."""
+"""Words of messages that depend on numbers, tables of words, and what an error says."""
 
 from collections.abc import Sequence
 
@@ -25,3 +25,17 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     for row in rows
   ]
+
+
+def in_one_message(error: BaseException) -> str:
+  """Writes an error without its number, with its path first: OSErrors have both, path last.
+
+  Example:
+    >>> in_one_message(OSError(28, "No space left on device", "out.jsonl"))
+    'out.jsonl: No space left on device'
+    >>> in_one_message(ValueError())
+    'ValueError'
+  """
+  if isinstance(error, OSError) and error.filename is not None and error.strerror:
+    return f"{error.filename}: {error.strerror}"
+  return str(error) or type(error).__name__

@@ -4,6 +4,7 @@ Letters in shapes: B = batch size, S = sequence length, W = width, N = heads, H 
 M = rows: all B * S positions of a batch, or fewer without padding.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from bert.model.block_notes import noted
 from bert.model.families import LAYER_NORM_EPSILON
 from bert.model.token_rows import get_shape_list
 from bert.model.variables import (
+  current_store,
   get_variable,
   glorot_uniform_initializer,
   next_random_seed,
@@ -234,8 +236,8 @@ def project(x: tf.Tensor, projections: list[Projection], dtype: tf.DType) -> tf.
 
   One wide product uses the processor better than several.
   """
-  kernel = tf.concat([p.kernel for p in projections], axis=1)
-  bias = tf.concat([p.bias for p in projections], axis=0)
+  kernel = current_store().derived(_side_by_side, *(p.kernel for p in projections))
+  bias = current_store().derived(_side_by_side, *(p.bias for p in projections))
   output = product(x, kernel, dtype)
   if not any(p.activation for p in projections):
     scales = np.repeat(np.asarray([p.scale for p in projections], np.float32), projections[0].width)
@@ -248,6 +250,12 @@ def project(x: tf.Tensor, projections: list[Projection], dtype: tf.DType) -> tf.
   return tf.cast(tf.concat(parts, axis=1), dtype)
 
 
+def _side_by_side(*tensors) -> tf.Tensor:
+  return tf.concat(tensors, axis=-1)
+
+
 def product(a, b, dtype: tf.DType, **kwargs) -> tf.Tensor:
   """Computes `tf.matmul` in `dtype`, which is also the type of the result."""
+  if isinstance(b, tf.Variable) and b.dtype != dtype:
+    b = current_store().derived(functools.partial(tf.cast, dtype=dtype), b)
   return tf.matmul(tf.cast(a, dtype), tf.cast(b, dtype), **kwargs)

@@ -36,12 +36,11 @@ class VariableStore:
   """Variables by their full name, in order of creation.
 
   Attributes:
-    seed: determines all initial values, together with each variable's name. With None all are
-      zeros: to draw what a checkpoint then replaces would take longer than to load it.
+    seed: determines all initial values, together with each variable's name.
     variables: name -> `tf.Variable`, names as in the original's checkpoints.
   """
 
-  def __init__(self, seed: int | None = 12345):
+  def __init__(self, seed: int = 12345):
     self.seed = seed
     self.variables: dict[str, tf.Variable] = {}
     self._lock = threading.Lock()
@@ -70,13 +69,58 @@ class VariableStore:
     # Outside any traced function: the variable outlives the trace, and is created just once.
     # The empty name scope keeps the trace's own scope out of the variable's name.
     with tf.init_scope(), tf.name_scope(""):
-      if self.seed is None:
-        value = tf.zeros(shape, dtype)
-      else:
-        seed = [self.seed, zlib.crc32(name.encode())]
-        value = tf1_variables.initial_value(initializer, list(shape), dtype, seed)
+      value = self._initial_value(name, list(shape), initializer, dtype)
       variable = tf.Variable(value, trainable=trainable, name=name, dtype=dtype)
     return variable
+
+  def _initial_value(self, name, shape, initializer, dtype):
+    seed = [self.seed, zlib.crc32(name.encode())]
+    return tf1_variables.initial_value(initializer, shape, dtype, seed)
+
+  def derived(self, function: Callable[..., tf.Tensor], *sources) -> tf.Tensor | tf.Variable:
+    """Returns `function(*sources)`, of variables: computed wherever it is asked for."""
+    return function(*sources)
+
+
+class FilledStore(VariableStore):
+  """Variables that a checkpoint fills once, after which they stay as they are.
+
+  So initial values are zeros: to draw what is replaced would take longer than to load it. And what
+  follows from variables alone is computed by `finish`, not by each call of a traced function.
+
+  Example:
+    >>> store = FilledStore()
+    >>> half = store.get_variable("half", [2], ones_initializer, tf.float32, True)
+    >>> both = store.derived(lambda x, y: tf.concat([x, y], 0), half, half)
+    >>> _ = half.assign([1.0, 2.0])
+    >>> store.finish()
+    >>> both.numpy().tolist()
+    [1.0, 2.0, 1.0, 2.0]
+  """
+
+  def __init__(self):
+    super().__init__()
+    self._derived: dict[tuple, tuple[tf.Variable, Callable]] = {}
+
+  def _initial_value(self, name, shape, initializer, dtype):
+    return tf.zeros(shape, dtype)
+
+  def derived(self, function, *sources):
+    """Returns a variable that `finish` fills; the same for the same sources, as in shared layers.
+
+    No two functions may have the same sources and types of results.
+    """
+    with tf.init_scope():
+      value = function(*sources)
+      key = (value.dtype, *(source.ref() for source in sources))
+      if key not in self._derived:
+        self._derived[key] = tf.Variable(value, trainable=False), function
+    return self._derived[key][0]
+
+  def finish(self) -> None:
+    """Computes what is derived, once all variables have their values."""
+    for (_, *sources), (variable, function) in self._derived.items():
+      variable.assign(function(*(source.deref() for source in sources)))
 
 
 # ---------------------------------------------------------------------------------------------

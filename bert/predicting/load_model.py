@@ -190,9 +190,9 @@ def load_graph(
   import tensorflow as tf
 
   from bert.exporting import saved_models
-  from bert.model.variables import VariableStore, traced_once, use_store
+  from bert.model.variables import FilledStore, traced_once, use_store
 
-  store = VariableStore(seed=None)  # all are loaded, or no output depends on them
+  store = FilledStore()
 
   def build_in_store(**batch):
     with use_store(store):
@@ -203,4 +203,5 @@ def load_graph(
   with traced_once():
     graph = tf.function(build_in_store, autograph=False).get_concrete_function(**specs)
   saved_models.load_all(prefix, store.variables.values(), optional)
+  store.finish()
   return LoadedFunction(graph, inputs, owner=store)

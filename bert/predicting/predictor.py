@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 
 from bert.checkpoints import sentence_pooling
+from bert.io import text_lines
 from bert.predicting.engines import registry
 from bert.predicting.engines.engine import Engine
 from bert.predicting.fixed_batch_shapes import FixedBatchShapes
@@ -90,10 +91,10 @@ class Predictor:
 
   def __init__(
     self,
-    featurize: Callable[[Any], Features],
+    featurize: Callable[[Any], Features | list[Row]],
     compute: Graph,
     inputs: Sequence[str],
-    finish: Callable[[Features, Arrays], Any] | None = None,
+    finish: Callable[[Any, Any], Any] | None = None,
     batch_size: int = 32,
     chunk_size: int = 1024,
     batch_tokens: int = 0,
@@ -142,12 +143,13 @@ class Predictor:
     """The results of all items, in their order."""
     return list(self.stream(items))
 
-  def stream(self, items: Iterable, source: str | None = None) -> Iterator:
+  def stream(self, items: Iterable, source: text_lines.Source | None = None) -> Iterator:
     """Yields the results one by one, in the order of the items, with one chunk in memory.
 
     Args:
       items: the inputs; a text or a dictionary is one item.
-      source: the file whose lines the items are, if they are; errors name it and the line.
+      source: the file whose lines the items are, if they are; errors name it and the line. Or
+        what an error says of the place of item 1, 2, ...
 
     Raises:
       OutOfMemoryError: a batch does not fit into memory.
@@ -165,14 +167,16 @@ class Predictor:
     while chunk := self._next_chunk(features):
       yield from self._results(chunk)
 
-  def _featurized(self, items: Iterable, source: str | None) -> Iterator[Features | list]:
+  def _featurized(
+    self, items: Iterable, source: text_lines.Source | None
+  ) -> Iterator[Features | list]:
     for number, item in enumerate(items, start=1):
       try:
         yield self._featurize(item)
       except ValueError as error:
         if source is None:
           raise
-        raise ValueError(f"{source}, line {number}: {error}") from None
+        raise ValueError(f"{text_lines.place(source, number)}: {error}") from None
 
   def _next_chunk(self, features: Iterator[Features | list]) -> list[Features | list]:
     chunk, num_rows = [], 0

@@ -78,7 +78,8 @@ class RowBatches:
       stop = min(start + self.batch_size, len(lengths))
       while (
         stop < len(lengths)
-        and (stop + 1 - start) * lengths[shortest_first[stop]] <= self.batch_tokens
+        # An empty text has length 0, and counts: with a batch size of 1 it is alone, too.
+        and (stop + 1 - start) * max(1, lengths[shortest_first[stop]]) <= self.batch_tokens
       ):
         stop += 1
       yield shortest_first[start:stop], None

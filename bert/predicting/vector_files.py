@@ -41,6 +41,7 @@ class Layout(NamedTuple):
   # Whether there is one vector per text and layer, instead of one per piece and layer.
   is_pooled: bool
   token_length: int  # characters of the longest token
+  first_index: int = 0  # the `linex_index` of the first text, in formats that have one
 
 
 # ---------------------------------------------------------------------------------------------
@@ -55,7 +56,7 @@ def write_jsonl(path: str, results: Iterable[TextVectors], layout: Layout) -> in
   count = 0
   with written_output(path) as writer:
     for count, result in enumerate(results, start=1):
-      writer.write(_json_line(count - 1, result, layout).encode())
+      writer.write(_json_line(layout.first_index + count - 1, result, layout).encode())
   return count
 
 
@@ -224,7 +225,7 @@ def write_tfrecord(path: str, results: Iterable[TextVectors], layout: Layout) ->
         "shape": result.vectors.shape,
         "vectors": result.vectors,
       }
-      for index, result in enumerate(results)
+      for index, result in enumerate(results, start=layout.first_index)
     ),
   )
 

@@ -1,4 +1,4 @@
-"""Pre-training records by Apache Beam: `create_pretraining_data.py --engine=beam`.
+"""Pre-training records by Apache Beam: `create_pretraining_data.py --runner=beam`.
 
   create_records(input_files, output_files, settings, facts, "--runner=FlinkRunner ...")
 
@@ -7,24 +7,19 @@ all machines of the runner, and give the same records. A hash of each record det
 file, so that every file contains the same records in every run; their order may differ.
 
 Every machine needs access to the text, the vocabulary and the output under the given names, and an
-installation of this project. Remote files are copied to their place when they are complete.
+installation of this project. Remote files are copied to their place when they are complete. What is
+the same for all pipelines is in `bert/clusters`.
 """
 
 import hashlib
-import os
-import shlex
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
 from absl import logging
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics, MetricsFilter
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.metrics import Metrics
 
-from bert.io import filesystem
-from bert.io.atomic_files import hidden_beside
+from bert.clusters import attempts, pipelines
 from bert.io.record_files import RecordError, read_manifest
 from bert.io.tfrecord_bytes import framed
 from bert.pretraining import blocks, piece_tables, record_output
@@ -37,10 +32,6 @@ _COUNTERS = "create_pretraining_data"
 
 # A framed record, and the number of its tokens without padding.
 Record = tuple[bytes, int]
-
-
-class RunnerError(ValueError):
-  """Beam or its runner could not run the pipeline."""
 
 
 def create_records(
@@ -59,6 +50,7 @@ def create_records(
 
   Raises:
     CorpusError: the text is empty.
+    WorkError: a worker could not use the text or write a file.
     RunnerError: the options cannot be read, or the runner failed.
     RecordError: the files are not where this process looks for them.
   """
@@ -67,7 +59,7 @@ def create_records(
   ranges = list(enumerate(text_files.text_ranges(input_files, block_size)))
   pass_bytes = total_bytes * settings.dupe_factor
   buckets = pass_bytes // _BUCKET_BYTES + 1 if total_bytes else _BUCKETS_IF_UNKNOWN
-  pipeline = beam.Pipeline(options=_options(beam_args))
+  pipeline = pipelines.create(beam_args)
   made = (
     pipeline
     | "Ranges" >> beam.Create(ranges)
@@ -84,13 +76,8 @@ def create_records(
     | "WriteFiles" >> beam.ParDo(WriteFile(output_files, facts))
   )
   statistics = settings.new_statistics(total_bytes=total_bytes)
-  try:
-    result = pipeline.run()
-    result.wait_until_finish()
-  except RuntimeError as error:
-    reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
-    raise RunnerError(f"Beam's runner failed (--beam_args={beam_args!r}): {reason[0]}") from error
-  counts = _counts(result)
+  counts = pipelines.counted(pipelines.run(pipeline, beam_args), _COUNTERS)
+  attempts.remove_remains(output_files)
   if counts:
     for name in corpus_statistics.COUNTS:
       setattr(statistics, name, counts.get(name, 0))
@@ -112,26 +99,29 @@ class MakeRecords(beam.DoFn):
 
   def setup(self) -> None:
     """Reads the vocabulary, once per process."""
-    self._tables = piece_tables.load_tables(self._settings)
+    with pipelines.explained():
+      self._tables = piece_tables.load_tables(self._settings)
 
   def process(
     self, element: tuple[int, text_files.TextRange]
   ) -> Iterator[tuple[tuple[int, int], tuple[int, Record]]]:
     """Creates the records of one range."""
     statistics = self._settings.new_statistics(logs_progress=False)
-    for batch in blocks.records_of_range(
+    batches = blocks.records_of_range(
       element[0],
       text_files.TextRange(*element[1]),
       self._block_size,
       self._settings,
       self._tables,
       statistics,
-    ):
-      for record, tokens in zip(batch.records, batch.lengths, strict=True):
-        key = int.from_bytes(hashlib.blake2b(record, digest_size=7).digest(), "little")
-        place = key % self._num_files, key // self._num_files % self._num_buckets
-        yield place, (key, (framed(record), tokens))
-      Metrics.counter(_COUNTERS, "records").inc(len(batch.records))
+    )
+    with pipelines.explained():
+      for batch in batches:
+        for record, tokens in zip(batch.records, batch.lengths, strict=True):
+          key = int.from_bytes(hashlib.blake2b(record, digest_size=7).digest(), "little")
+          place = key % self._num_files, key // self._num_files % self._num_buckets
+          yield place, (key, (framed(record), tokens))
+        Metrics.counter(_COUNTERS, "records").inc(len(batch.records))
     for name in corpus_statistics.COUNTS:
       Metrics.counter(_COUNTERS, name).inc(getattr(statistics, name))
 
@@ -150,43 +140,11 @@ class WriteFile(beam.DoFn):
 
   def process(self, element: tuple[int, Iterable[list[Record]]]) -> None:
     """Writes one file; a repetition changes nothing."""
-    path = self._output_files[element[0]]
-    if not filesystem.is_remote(path):
-      self._write(path, element[1])
-      return
-    with tempfile.TemporaryDirectory() as folder:
-      name = os.path.join(folder, path.rsplit("/", 1)[1])
-      self._write(name, element[1])
-      _copy(name, path)
-      _copy(hidden_beside(name, "manifest.json"), hidden_beside(path, "manifest.json"))
-
-  def _write(self, path: str, buckets: Iterable[list[Record]]) -> None:
-    with record_output.RecordFiles([path], self._facts) as files:
-      for bucket in buckets:
-        for record, tokens in bucket:
-          files.write_framed(record, tokens)
-
-
-def _copy(local: str, remote: str) -> None:
-  with open(local, "rb") as source, FileSystems.create(remote) as target:
-    while data := source.read(1 << 22):
-      target.write(data)
-
-
-def _options(beam_args: str) -> PipelineOptions:
-  try:
-    return PipelineOptions(shlex.split(beam_args))
-  except ValueError as error:
-    raise RunnerError(f"--beam_args={beam_args!r} cannot be read: {error}.") from error
-
-
-def _counts(result) -> dict[str, int]:
-  """Returns the counts of `MakeRecords`; empty where the runner has no counters, as on Dask."""
-  try:
-    counters = result.metrics().query(MetricsFilter().with_namespace(_COUNTERS))["counters"]
-  except NotImplementedError:
-    return {}
-  return {counter.key.metric.name: counter.result for counter in counters}
+    with pipelines.explained(), attempts.whole(self._output_files[element[0]]) as path:
+      with record_output.RecordFiles([path], self._facts) as files:
+        for bucket in element[1]:
+          for record, tokens in bucket:
+            files.write_framed(record, tokens)
 
 
 def _records_in(output_files: Sequence[str]) -> int:

@@ -65,7 +65,13 @@ def measure(
   data = task.data_sets(task.scored_split)[0]
   if not data.examples:
     raise command_line.UsageError(f"--eval_file={eval_file} has no example.")
-  items = [dict(task.item(example)) for example in data.examples]
+  try:
+    items = [dict(task.item(example)) for example in data.examples]
+  except AttributeError as error:
+    raise command_line.UsageError(
+      f"--eval_file={eval_file}: the task {task.name} does not say what a Predictor takes of its "
+      f"examples ({error}). Write its method `item`, or omit the flag."
+    ) from None
   rows: list[Row] = []
   first: list[Mapping[str, Any]] = []
   for engine, precision in _models_in(folder):
@@ -141,9 +147,10 @@ def _scores(task: Any, data: Any, answers: Sequence[Mapping[str, Any]]) -> dict[
   """Scores answers; nothing where the task cannot score them."""
   try:
     found = task.score_answers(data, answers)
-  except (KeyError, NotImplementedError, AttributeError):
+  except (KeyError, NotImplementedError, AttributeError, TypeError, ValueError) as error:
     logging.warning(
-      "The task %s does not score answers of a file: the report has agreement alone.", task.name
+      "The task %s does not score answers (%s: %s): the report has agreement alone.",
+      *(task.name, type(error).__name__, error),
     )
     return {}
   numbers = {name: value for name, value in found.items() if np.ndim(value) == 0}

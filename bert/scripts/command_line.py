@@ -32,6 +32,7 @@ from typing import Any, NoReturn
 from absl import flags, logging
 
 from bert.io import installation
+from bert.io.wording import in_one_message
 from bert.model import out_of_memory
 from bert.scripts import flag_groups, on_request, path_flags
 from bert.tasks import kinds
@@ -505,15 +506,13 @@ def _wants_traceback() -> bool:
 
 
 def _message(error: Exception) -> str:
-  """The message alone: an OSError's own text starts with a number, and its path comes last."""
+  """The message alone, as `in_one_message`; that of missing memory with what to lower."""
   if isinstance(error, out_of_memory.OutOfMemoryError):
     return str(error)
   if out_of_memory.is_out_of_memory(error):
     asked = out_of_memory.what_was_asked(error)
     return f"{asked} Lower the batch size or the sequence length, or end other programs."
-  if isinstance(error, OSError) and error.filename is not None and error.strerror:
-    return f"{error.filename}: {error.strerror}"
-  return str(error) or type(error).__name__
+  return in_one_message(error)
 
 
 class _TensorFlowFormatter(std_logging.Formatter):

@@ -61,6 +61,7 @@ _USUAL_NAMES = {
   **dict.fromkeys(("labelcol", "labelscolumn", "target", "targetcolumn"), ("label_column",)),
   **dict.fromkeys(("stride", "docstride", "overlap"), ("doc_stride", "window_stride")),
   **dict.fromkeys(("workers", "numproc", "processes", "threads"), ("num_workers",)),
+  **dict.fromkeys(("engine", "usebeam"), ("runner",)),
   **dict.fromkeys(("wd", "weightdecayrate", "l2"), ("weight_decay",)),
   **dict.fromkeys(("beta2", "adambeta2"), ("adam_beta_2",)),
   **dict.fromkeys(("clipnorm", "gradclip", "gradientclipnorm"), ("max_grad_norm",)),

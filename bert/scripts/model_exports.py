@@ -9,6 +9,7 @@
 Letters in shapes: R = rows, S = sequence length.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -176,17 +177,32 @@ def export(
     batches = list(batches_of(texts, tokenizer, model.max_seq_length))
   graph = _graph_of(model, checkpoint)
   with atomic_files.folder_written_whole(export_dir) as folder:
-    if SAVED_MODEL in wanted.formats:
-      write_saved_models(folder)
-    model_folder.write_description(folder, model)
-    if labels := model.facts.get("labels"):
-      run_files.write_label_map(folder, labels)
-    for name in wanted.others:
-      os.makedirs(os.path.join(folder, name))
-      _WRITERS[name][1](graph, folder, wanted, batches)
-    report = _report(folder, wanted, model, model_files.run_folder_of(checkpoint))
-    model_card.write(folder, model, _name_of(checkpoint), report)
+    with _naming(export_dir, folder):
+      if SAVED_MODEL in wanted.formats:
+        write_saved_models(folder)
+      model_folder.write_description(folder, model)
+      trained_in = model_files.run_folder_of(checkpoint)
+      if labels := model.kind and (
+        model.facts.get("labels") or run_files.labels_of_earlier_run(trained_in)
+      ):
+        run_files.write_label_map(folder, labels)
+      for name in wanted.others:
+        os.makedirs(os.path.join(folder, name))
+        _WRITERS[name][1](graph, folder, wanted, batches)
+      report = _report(folder, wanted, model, trained_in)
+      model_card.write(folder, model, _name_of(checkpoint), report)
   logging.info("Wrote %s: %s.", export_dir, ", ".join(wanted.formats))
+
+
+@contextlib.contextmanager
+def _naming(export_dir: str, aside: str) -> Iterator[None]:
+  """Names the user's folder in errors, in the place of the one that is written aside."""
+  try:
+    yield
+  except ValueError as error:
+    if aside not in str(error):
+      raise
+    raise ValueError(str(error).replace(aside, export_dir)) from error
 
 
 def _report(
@@ -217,7 +233,7 @@ def _graph_of(model: Described, checkpoint: str):
     has_pooler = any(name.startswith(prefix) for name in reading.names_and_shapes(checkpoint))
     if model.config.family.has_pooler and not has_pooler:
       logging.info("%s has no pooler: the export gives last_hidden_state alone.", checkpoint)
-    graph = token_graph.of_encoder(model.config, has_pooler, seed=None)
+    graph = token_graph.of_encoder(model.config, has_pooler)
   else:
     try:
       head = model.kind.head_class().of_run(model.facts, model.settings)
@@ -226,7 +242,7 @@ def _graph_of(model: Described, checkpoint: str):
         f"{checkpoint}: what its run has noted of the task lacks something ({error}), so the head "
         "cannot be made. Export the encoder: --head=none."
       ) from None
-    graph = token_graph.of_task(model.config, head, seed=None)
+    graph = token_graph.of_task(model.config, head)
   graph.load(checkpoint)
   return graph
 

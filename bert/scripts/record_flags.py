@@ -8,7 +8,7 @@ from bert.checkpoints import model_files
 from bert.io import filesystem, vocabulary_kind
 from bert.pretraining.record_formats import FORMAT_OF_BYTE_PAIRS, FORMATS
 from bert.pretraining.record_settings import RecordSettings, room_for_masks
-from bert.scripts import command_line
+from bert.scripts import command_line, runner_flags
 from bert.text import corpus
 
 FLAGS = flags.FLAGS
@@ -113,10 +113,9 @@ def _check_combinations(settings: RecordSettings) -> None:
       "--ngram_max masks now, --dynamic_masking masks in run_pretraining.py: use only one of them."
       + ("" if given else f" With --format={settings.format}, add --nodynamic_masking.")
     )
-  if FLAGS.engine == "beam" and FLAGS.num_workers:
-    raise command_line.UsageError("--engine=beam has its own workers: omit --num_workers.")
-  if FLAGS.beam_args and FLAGS.engine != "beam":
-    raise command_line.UsageError("--beam_args requires --engine=beam.")
+  if runner_flags.is_beam() and FLAGS.num_workers:
+    raise command_line.UsageError("--runner=beam has its own workers: omit --num_workers.")
+  runner_flags.check()
 
 
 def _warn(settings: RecordSettings) -> None:

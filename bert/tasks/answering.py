@@ -107,7 +107,7 @@ class TextAnswers(Answering):
 
   def answer(self, item, rows, scores):
     """Passes on what the head answers."""
-    [row], [answers] = rows, dict(scores[0])
+    [row], answers = rows, dict(scores[0])
     if self._per_token:
       ids = row["input_ids"]
       answers |= {"tokens": [self.tokenizer.inv_vocab[each] for each in ids]}

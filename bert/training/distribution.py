@@ -107,8 +107,9 @@ def _let_gpu_memory_grow() -> None:
   import tensorflow as tf
 
   for gpu in tf.config.list_physical_devices("GPU"):
-    # TensorFlow raises an error if it has used the device already, as in a notebook.
-    with contextlib.suppress(RuntimeError):
+    # TensorFlow raises an error if it has used the device already, as in a notebook (RuntimeError),
+    # or if the caller has divided it into logical devices, each with a limit (ValueError).
+    with contextlib.suppress(RuntimeError, ValueError):
       tf.config.experimental.set_memory_growth(gpu, True)
 
 

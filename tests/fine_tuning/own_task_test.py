@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from bert import convert_checkpoint, distill, doctor, predict
+from bert import convert_checkpoint, distill, doctor, export_hub, predict
 from bert.fine_tuning import engine
 from bert.fine_tuning.task import Task
 from bert.predicting import load_run
@@ -68,6 +68,34 @@ def test_its_folder_answers_texts_as_the_run_has(name, trained):
   else:
     found = [good["stars"], bad["stars"]]
     np.testing.assert_allclose(found, [float(rows[1][1]), float(rows[0][1])], atol=1e-4)
+
+
+@pytest.mark.ci
+def test_its_export_answers_on_other_engines(name, flags, trained, tmp_path):
+  given = {"init_checkpoint": trained, "export_dir": tmp_path / "export", "format": "onnx,litert"}
+  eval_file = flags["data_dir"] / "dev.jsonl"
+  if name != "stars":
+    said = Script(export_hub).error_of(**given, eval_file=eval_file)
+    assert "does not say what a Predictor takes of its examples" in said
+    Script(export_hub).run_well(**given)
+  else:
+    Script(export_hub).run_well(**given, eval_file=eval_file)
+  items = own_tasks.ITEMS[name]
+  expected = Predictor.from_run(str(trained))(items)
+  for its_engine in ("onnxruntime", "litert"):
+    found = Predictor.load(tmp_path / "export", its_engine)(items)
+    for one, other in zip(expected, found, strict=True):
+      assert one.keys() == other.keys()
+      for key, value in one.items():
+        if isinstance(value, float | np.ndarray):
+          np.testing.assert_allclose(other[key], value, atol=1e-4)
+        else:
+          assert other[key] == value
+  if name != "stars":
+    return
+  report = json.loads((tmp_path / "export" / "accuracy.json").read_text())
+  assert own_tasks.HEADLINES[name].removeprefix("eval_") in report["models"][0]["metrics"]
+  assert [row["engine"] for row in report["models"]] == ["onnxruntime", "litert"]
 
 
 BAD_ROWS = {

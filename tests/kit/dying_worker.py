@@ -1,15 +1,28 @@
-"""A step of the Beam pipeline that kills its own process once, as a machine may die at any time."""
+"""Steps of Beam's pipelines that kill their own process once, as a machine may die at any time."""
 
 import os
 import pathlib
 import signal
 
-from bert.pretraining import beam
+from bert.clusters import attempts
+from bert.predicting import beam as predicting_beam
+from bert.pretraining import beam as pretraining_beam
 
-DIED = "BERT_TEST_DIED"  # names the file that says that it happened
+# Environment variables that name files:
+DIED = "BERT_TEST_DIED"  # it is there once a process has died
+WRITTEN = "BERT_TEST_WRITTEN"  # has a line for each shard that was computed
 
 
-class MakeRecordsAndDie(beam.MakeRecords):
+def _die() -> None:
+  os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _number_of(path: str) -> int | None:
+  """The file's number on its disk, which is another one when it is written again."""
+  return os.stat(path).st_ino if os.path.exists(path) else None
+
+
+class MakeRecordsAndDie(pretraining_beam.MakeRecords):
   """`MakeRecords`, whose first process dies after its first record."""
 
   def process(self, element):
@@ -19,4 +32,25 @@ class MakeRecordsAndDie(beam.MakeRecords):
       yield record
       if not died.exists():
         died.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
+        _die()
+
+
+class WriteShardAndDie(predicting_beam.WriteShard):
+  """`WriteShard`, whose first process to do so dies in its second shard, with half a file."""
+
+  shards = 0  # that this process has begun
+
+  def process(self, element):
+    """Writes one shard; see `WriteShard.process`."""
+    output, died = element[0], pathlib.Path(os.environ[DIED])
+    before = _number_of(output)
+    type(self).shards += before is None
+    if self.shards > 1 and not died.exists():
+      died.touch()
+      with attempts.whole(output) as path:
+        pathlib.Path(path).write_text("half a li")
+        _die()
+    super().process(element)
+    if _number_of(output) != before:
+      with open(os.environ[WRITTEN], "a", encoding="utf-8") as writer:
+        writer.write(f"{os.path.basename(output)}\n")

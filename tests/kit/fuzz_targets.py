@@ -32,7 +32,7 @@ from bert.checkpoints import (
 )
 from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
-from bert.predicting import predictor
+from bert.predicting import answer_lines, predictor
 from bert.scripts import command_line, flag_groups, run_files
 from bert.tasks import conll_files, glue, label_schemes, multiple_choice, squad, user_tables
 from bert.text import corpus, corpus_statistics, sentences, text_files, vocabulary_file
@@ -245,7 +245,7 @@ def read_predictions(data: bytes, folder: pathlib.Path) -> None:
         inputs,
         lambda features, outputs: {"length": int(outputs["length"]), "text": features[inputs[0]]},
       )
-      items = predict.parse_lines(text_lines.read_lines(path), path)
+      items = answer_lines.parse_lines(text_lines.read_lines(path), path)
       for result in model.stream(items, path):
         text_lines.to_json(result)
 

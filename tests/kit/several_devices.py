@@ -1,10 +1,12 @@
 """The `run_*` scripts on several devices: tiny data for each, jobs of two processes, comparisons.
 
-  python -m tests.kit.several_devices mirrored FOLDER run_ner run_swag      two CPU replicas
+  python -m tests.kit.several_devices mirrored FOLDER run_ner run_swag      two replicas
+  python -m tests.kit.several_devices one_replica FOLDER run_ner            one
   TF_CONFIG=... python -m tests.kit.several_devices multi_worker FOLDER ...  one worker of a job
 
 A script `NAME` reads `FOLDER/data_NAME` and leaves its files in `FOLDER/NAME`. Replicas draw other
-dropout than one device does, so there is none here.
+dropout than one device does, so there is none here. Replicas are on GPUs where there are any, else
+on the CPU; the last line of standard output says which.
 """
 
 import contextlib
@@ -261,17 +263,48 @@ def assert_same_files(several: pathlib.Path, one: pathlib.Path) -> None:
 # A program that runs scripts.
 
 
-def main(strategy: str, folder: str, *names: str) -> int:
-  """Runs the scripts one after the other; returns the first exit code that is not 0."""
+# What the tests call `--distribution_strategy=mirrored` on so many devices.
+MIRRORED = {"one_replica": 1, "mirrored": 2}
+_MEGABYTES = 2048  # of a part of a GPU: enough for these models
+
+
+def make_devices(count: int) -> str:
+  """Leaves this process as many devices to compute on; returns what they are.
+
+  GPUs if there are any: several, or else parts of the first, between which TensorFlow adds without
+  NCCL; so it does if the process sees more GPUs than it uses (`visible_gpus`). Without a GPU,
+  logical devices of the CPU.
+  """
   import tensorflow as tf
 
-  if strategy == "mirrored":
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+  gpus = tf.config.list_physical_devices("GPU")
+  if len(gpus) >= count:
+    tf.config.set_visible_devices(gpus[:count], "GPU")
+    return f"{count} GPU(s)"
+  device = [*gpus, *tf.config.list_physical_devices("CPU")][0]
+  limit = {"memory_limit": _MEGABYTES} if gpus else {}
+  parts = [tf.config.LogicalDeviceConfiguration(**limit) for _ in range(count)]
+  tf.config.set_logical_device_configuration(device, parts)
+  return f"{count} parts of one GPU, without NCCL" if gpus else f"{count} logical CPU device(s)"
+
+
+def visible_gpus(count: int) -> str:
+  """CUDA_VISIBLE_DEVICES for a process that is to see no more than so many GPUs of this one's."""
+  visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+  # CUDA stops at the first number without a GPU.
+  numbers = map(str, range(count)) if visible is None else visible.split(",")
+  return ",".join(list(numbers)[:count])
+
+
+def main(strategy: str, folder: str, *names: str) -> int:
+  """Runs the scripts one after the other; returns the first exit code that is not 0."""
+  devices = make_devices(MIRRORED[strategy]) if strategy in MIRRORED else strategy
   for name in names:
-    code = run_script(name, pathlib.Path(folder), strategy)
+    strategy_flag = "mirrored" if strategy in MIRRORED else strategy
+    code = run_script(name, pathlib.Path(folder), strategy_flag)
     if code:
       return code
+  print(devices)
   return 0
 
 

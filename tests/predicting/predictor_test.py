@@ -74,6 +74,13 @@ def test_short_items_make_larger_batches():
   assert [batch.shape for batch in spy.batches] == [(22, 2), (4, 9), (4, 30), (2, 30)]
 
 
+def test_items_without_length_count_too():
+  """With a batch size of 1 an answer has the same bits in every company, that of an empty text."""
+  spy = Spy(batch_size=1)
+  spy.predictor([[], [], [5], []])
+  assert [len(batch) for batch in spy.batches] == [1, 1, 1, 1]
+
+
 def test_a_stream_holds_no_more_than_a_chunk():
   taken = itertools.count()
   spy = Spy(batch_size=4, chunk_size=8)

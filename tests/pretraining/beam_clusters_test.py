@@ -14,7 +14,7 @@ from tests.kit.pretraining_records import framed_records, manifest_of
 pytest.importorskip("apache_beam")
 
 from bert.pretraining import beam
-from tests.kit import dying_worker
+from tests.kit import dask_clusters, dying_worker
 
 pytestmark = pytest.mark.ci
 
@@ -33,19 +33,10 @@ def corpus(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def dask_cluster(tmp_path, monkeypatch):
-  """Two processes with a scheduler; the workers may find out that they are to die."""
-  monkeypatch.setenv(dying_worker.DIED, str(tmp_path / "died"))
-  distributed = pytest.importorskip("distributed")
-  with distributed.LocalCluster(
-    n_workers=2,
-    threads_per_worker=1,
-    processes=True,
-    dashboard_address=None,
-    local_directory=str(tmp_path / "dask"),
-  ) as cluster:
-    yield cluster
-    distributed.default_client().close()  # Beam's, which would wait for the cluster to return.
+def dask(tmp_path):
+  """Arguments of Beam for a cluster of two workers."""
+  with dask_clusters.two_workers(tmp_path) as beam_args:
+    yield f"{beam_args} --dask_npartitions=4"
 
 
 def records_by_beam(text, folder, runner: str) -> list[bytes]:
@@ -58,33 +49,25 @@ def records_by_beam(text, folder, runner: str) -> list[bytes]:
   return sorted(found[0] + found[1])
 
 
-def runner_of(cluster) -> str:
-  """Arguments of Beam for a Dask cluster."""
-  return (
-    "--runner=apache_beam.runners.dask.dask_runner.DaskRunner --dask_npartitions=4 "
-    f"--dask_client_address={cluster.scheduler_address}"
-  )
-
-
 def test_several_processes_of_beam_make_the_same_records(corpus, tmp_path):
   text, expected = corpus
   runner = "--runner=DirectRunner --direct_running_mode=multi_processing --direct_num_workers=2"
   assert records_by_beam(text, tmp_path, runner) == expected
 
 
-def test_a_dask_cluster_makes_the_same_records(corpus, tmp_path, dask_cluster):
+def test_a_dask_cluster_makes_the_same_records(corpus, tmp_path, dask):
   text, expected = corpus
-  assert records_by_beam(text, tmp_path, runner_of(dask_cluster)) == expected
+  assert records_by_beam(text, tmp_path, dask) == expected
 
 
-def test_a_worker_that_dies_costs_no_record(corpus, tmp_path, monkeypatch, dask_cluster):
+def test_a_worker_that_dies_costs_no_record(corpus, tmp_path, monkeypatch, dask):
   text, expected = corpus
   monkeypatch.setattr(beam, "MakeRecords", dying_worker.MakeRecordsAndDie)
-  assert records_by_beam(text, tmp_path, runner_of(dask_cluster)) == expected
+  assert records_by_beam(text, tmp_path, dask) == expected
   assert (tmp_path / "died").exists()
 
 
-def test_no_text_on_a_runner_that_does_not_count(tmp_path, dask_cluster):
+def test_no_text_on_a_runner_that_does_not_count(tmp_path, dask):
   (tmp_path / "text").write_text("\n \n")
   with pytest.raises(text_files.CorpusError, match="There is no text"):
-    records_by_beam(tmp_path / "text", tmp_path, runner_of(dask_cluster))
+    records_by_beam(tmp_path / "text", tmp_path, dask)

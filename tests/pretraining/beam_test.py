@@ -85,18 +85,20 @@ def test_no_text(tmp_path):
   [("--runner='unclosed", "cannot be read: No closing quotation"), (LOCAL, "failed .*: Lost it")],
 )
 def test_a_runner_that_fails_is_one_line(tmp_path, monkeypatch, beam_args, said):
+  from bert.clusters import pipelines
   from bert.pretraining import beam as pretraining_beam
 
   def fail(*_):
     raise RuntimeError("Many lines\nLost it")
 
-  monkeypatch.setattr(pretraining_beam.beam.Pipeline, "run", fail)
+  monkeypatch.setattr(beam.Pipeline, "run", fail)
   output = [str(tmp_path / "out")]
-  with pytest.raises(pretraining_beam.RunnerError, match=said):
+  with pytest.raises(pipelines.RunnerError, match=said):
     pretraining_beam.create_records([str(SAMPLE_TEXT)], output, SETTINGS, FACTS, beam_args)
 
 
 def test_remote_files_are_copied_when_they_are_complete(tmp_path, monkeypatch):
+  from bert.clusters import attempts
   from bert.pretraining import beam as pretraining_beam
 
   copied = []
@@ -105,7 +107,7 @@ def test_remote_files_are_copied_when_they_are_complete(tmp_path, monkeypatch):
     copied.append(remote)
     (tmp_path / remote.rsplit("/", 1)[1]).write_bytes(pathlib.Path(local).read_bytes())
 
-  monkeypatch.setattr(pretraining_beam, "_copy", copy)
+  monkeypatch.setattr(attempts, "_copy", copy)
   writer = pretraining_beam.WriteFile(["gs://bucket/folder/out"], FACTS)
   writer.process((0, [[(b"a" * 20, 3)], [(b"b" * 20, 4)]]))
   assert copied == ["gs://bucket/folder/out", "gs://bucket/folder/.out.manifest.json"]

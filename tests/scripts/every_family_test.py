@@ -7,9 +7,11 @@ Alone: python -m pytest -m ci tests/scripts/every_family_test.py
 
 import json
 
+import numpy as np
 import pytest
 
 from bert.model.configuration import BertConfig
+from bert.predicting.predictor import Predictor
 from tests.kit import byte_pairs, conversions, every_script, healthy_run
 from tests.kit.every_script import RUNS, flags, script, without_model_files
 
@@ -109,6 +111,20 @@ def test_a_run_answers_exports_and_teaches(files, classifier, tmp_path):
   student = BertConfig.from_json_file(str(tmp_path / "out" / "bert_config.json"))
   assert student.num_hidden_layers == 1
   assert student.family is family_of(files)
+
+
+def test_exports_for_other_engines_answer_alike(files, classifier, tmp_path):
+  texts = ["ada has a cat.", "a dog"]
+  for head, load in (("task", Predictor.load), ("none", Predictor.from_checkpoint)):
+    folder = tmp_path / head
+    given = {"init_checkpoint": classifier, "export_dir": folder, "format": "onnx,litert"}
+    script("export_hub").run_well(**given, head=head, max_seq_length=16)
+    expected = load(str(classifier), max_seq_length=16)(texts)
+    for engine in ("onnxruntime", "litert"):
+      found = load(str(folder), engine=engine, max_seq_length=16)(texts)
+      for one, other in zip(found, expected, strict=True):
+        values = (one, other) if head == "none" else (one["probabilities"], other["probabilities"])
+        np.testing.assert_allclose(*values, atol=1e-4)
 
 
 def test_folders_of_transformers_there_and_back(files, classifier, tmp_path):

@@ -157,11 +157,19 @@ def test_iterations_per_loop_counts_only_if_given(given):
   assert given(iterations_per_loop=20).run_config({}, {}).steps_per_loop == 20
 
 
-def test_a_device_in_use_already_is_no_error(given, monkeypatch):
+@pytest.mark.parametrize(
+  "error",
+  [
+    RuntimeError("Physical devices cannot be modified after being initialized"),
+    ValueError("Cannot set memory growth on device when virtual devices configured"),
+  ],
+  ids=["used", "divided"],
+)
+def test_a_device_that_is_used_or_divided_already_is_no_error(given, monkeypatch, error):
   import tensorflow as tf
 
   def in_use(gpu, enable):
-    raise RuntimeError("Physical devices cannot be modified after being initialized")
+    raise error
 
   monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
   monkeypatch.setattr(tf.config.experimental, "set_memory_growth", in_use)

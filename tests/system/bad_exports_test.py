@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 
+import onnx
 import pytest
 import tensorflow as tf
 
@@ -96,6 +97,26 @@ def trained(facts, lacks=()):
     saving.save(str(folder / "run"), 2, kept, {"fingerprint": facts, "informative": {}})
 
   return spoil
+
+
+def of_opset(version):
+  """A model of ONNX with another version of its operations, or of another program."""
+
+  def spoil(folder, patch):
+    info = [onnx.helper.make_tensor_value_info(name, 1, [None, 2]) for name in ("pixels", "out")]
+    nodes = [onnx.helper.make_node("Relu", ["pixels"], ["out"])]
+    graph = onnx.helper.make_graph(nodes, "a graph", info[:1], info[1:])
+    opset = onnx.helper.make_opsetid("", version)
+    model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=10)
+    put("export/onnx/model.onnx", model.SerializeToString())(folder, patch)
+
+  return spoil
+
+
+def without_onnxruntime(folder, patch):
+  """The export has a model of ONNX, and onnxruntime is not installed."""
+  put("export/onnx/model.onnx")(folder, patch)
+  without("onnxruntime")(folder, patch)
 
 
 def nothing(folder, patch):
@@ -248,6 +269,25 @@ PREDICTIONS = [
   ("no configuration", put("export/bert_config.json", None), {}, "bert_config.json is missing"),
   ("a damaged configuration", put("export/bert_config.json", b"[]"), {}, "a JSON object is needed"),
   ("a damaged model", nothing, {}, "model.tflite cannot be read by LiteRT"),
+  (
+    "a model of onnxruntime that is damaged",
+    put("export/onnx/model.onnx", b"no model"),
+    {"engine": "onnxruntime"},
+    "model.onnx",
+  ),
+  (
+    "a model of another opset",
+    of_opset(4000),
+    {"engine": "onnxruntime"},
+    "onnx/model.onnx",
+  ),
+  (
+    "a model of other inputs",
+    of_opset(17),
+    {"engine": "onnxruntime"},
+    "model.onnx reads pixels; models of texts read",
+  ),
+  ("no onnxruntime", without_onnxruntime, {"engine": "onnxruntime"}, "bert-alive[onnx]"),
   ("no runtime", without("ai_edge_litert"), {}, 'pip install "bert-alive[litert]"'),
   ("masked words", nothing, {"task": "fill_mask"}, "--task=fill_mask is computed by TensorFlow"),
   ("vectors of a classifier", nothing, {"task": "vectors"}, "without vectors. Export the encoder"),

@@ -176,7 +176,7 @@ _FLAGS = [
   (
     create_pretraining_data,
     "--beam_args=--direct_num_workers=2",
-    "--beam_args requires --engine=beam",
+    "--beam_args requires --runner=beam",
   ),
   (create_pretraining_data, "--input_file={}/none*", "none* matches no file"),
   (

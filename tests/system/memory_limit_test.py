@@ -1,9 +1,13 @@
 """Batches that do not fit into memory, under a limit of the operating system, end in one line.
 
 Alone: python -m pytest tests/system/memory_limit_test.py -m ci (a minute)
+
+With BERT_TEST_GPU_BYTES, the memory of the first GPU, the batches are twice as large as that and
+nothing else limits them: `make check-gpu`.
 """
 
 import os
+import re
 import subprocess
 import sys
 
@@ -17,9 +21,11 @@ pytestmark = pytest.mark.ci
 
 # The scores of attention have 512 * 64 * 256 * 256 numbers, 8 GiB; all else is small. (Where the
 # product that TensorFlow fuses with its activation finds no memory, its oneDNN kernel crashes.)
-_BATCH = 512
 _LENGTH = 256
-_LIMIT = 8 << 30
+_HEADS = 64
+_GPU_BYTES = int(os.environ.get("BERT_TEST_GPU_BYTES", "0"))
+_BATCH = 2 * _GPU_BYTES // (4 * _HEADS * _LENGTH**2) if _GPU_BYTES else 512
+_LIMIT = None if _GPU_BYTES else 8 << 30
 _TEXTS = ["the film was good " * 80, "the film was bad " * 80] * (_BATCH // 2)
 
 
@@ -27,7 +33,7 @@ _TEXTS = ["the film was good " * 80, "the film was bad " * 80] * (_BATCH // 2)
 def flags(tmp_path_factory) -> list[str]:
   """A tiny model with many heads, its data, and one step of training with a small batch."""
   folder = tmp_path_factory.mktemp("wide")
-  sizes = {"hidden_size": 64, "num_attention_heads": 64, "max_position_embeddings": _LENGTH}
+  sizes = {"hidden_size": 64, "num_attention_heads": _HEADS, "max_position_embeddings": _LENGTH}
   model = tiny_bert.write(folder / "model", VOCAB, num_hidden_layers=2, **sizes)
   for split in ("train", "dev", "test"):
     rows = [(text, text.split()[3]) for text in _TEXTS]
@@ -53,7 +59,7 @@ def _run(script: str, *flags: str, limit: int | None = None) -> subprocess.Compl
   return subprocess.run(
     [sys.executable, str(ROOT / f"{script}.py"), *flags],
     preexec_fn=set_limit,
-    env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+    env={**os.environ, **({} if _GPU_BYTES else {"CUDA_VISIBLE_DEVICES": "-1"})},
     capture_output=True,
     text=True,
     timeout=600,
@@ -69,7 +75,7 @@ def _run(script: str, *flags: str, limit: int | None = None) -> subprocess.Compl
     (["--do_predict", f"--predict_batch_size={_BATCH}"], "predict_batch_size"),
   ],
 )
-def test_a_batch_that_does_not_fit(flags, more, expected):
+def test_a_batch_that_does_not_fit(flags, more, expected, record_property):
   done = _run("run_classifier", *flags, *more, limit=_LIMIT)
   assert done.returncode == 1, done.stderr
   assert "Traceback" not in done.stderr
@@ -77,6 +83,8 @@ def test_a_batch_that_does_not_fit(flags, more, expected):
   assert len(error) == 2, error  # with the hint at --verbose_errors
   assert error[0].startswith("ERROR: Out of memory")
   assert f"Lower {expected}={_BATCH}" in error[0]
+  assert not _GPU_BYTES or " on CPU:" not in error[0]
+  record_property("note", re.search(rf"Out of memory.* Lower {expected}=\d+", error[0])[0])
 
 
 def test_texts_that_do_not_fit(flags, tmp_path):

@@ -51,7 +51,8 @@ ALLOWED = {
   ("bert/transformers/pipelines.py", "ner"): "transformers' short name of a pipeline",
   ("bert/exporting/hub_preprocess.py", "sentences"): "an argument of text preprocessors on the Hub",
   ("bert/text/corpus_statistics.py", "sentences"): "the sentences of a corpus",
-  ("extract_features.py", "similarity"): "a flag, and a key in what it writes",
+  ("extract_features.py", "similarity"): "a flag",
+  ("bert/predicting/extraction.py", "similarity"): "that flag's value, and a key in what it writes",
   ("extract_features.py", "run_similarity"): "help: vectors whose cosines mean something",
 }
 

@@ -34,6 +34,6 @@ def load(path: str, config: BertConfig, head: Head, dtype: str = "float32") -> T
   Raises:
     CheckpointError: the checkpoint lacks a variable, or has it in another shape.
   """
-  graph = token_graph.of_task(config, head, dtype, skip_padding=True, seed=None)
+  graph = token_graph.of_task(config, head, dtype, skip_padding=True, for_engine=True)
   graph.load(path)
   return TensorFlowEngine(graph)
