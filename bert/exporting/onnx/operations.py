@@ -1,4 +1,4 @@
-"""TensorFlow's operations as nodes of ONNX, a function for each kind; `array_operations.py` has more.
+"""TensorFlow's operations as nodes of ONNX; `array_operations.py` has those on axes and indices.
 
 A function gets an `Operation` and returns the value of its output, or a list of those of all
 outputs. A value is the name of a tensor in ONNX, or a `Constant`. Operations of constants are
