@@ -49,7 +49,9 @@ TEXTS = [
 ]
 PAIRS = [(a, b) for i, a in enumerate(TEXTS) for b in TEXTS[i % 5 :: 5]]
 QUESTIONS = [(q, c) for q in ("the ?", " what \U0001f600", "a b " * 10) for c in TEXTS]
-CHOICES = [(a, [b for b in TEXTS[i % 4 :: 4] if b]) for i, a in enumerate(TEXTS)]
+# Without the one that has another's tokens: of equal choices either may be the best.
+_CHOICES = [text for text in TEXTS if text and text != "the \x07 film"]
+CHOICES = [(a, _CHOICES[i % 4 :: 4]) for i, a in enumerate(TEXTS)]
 
 LABELS = {"labels": ["no", "yes", "päť"], "problem_type": "classification"}
 WINDOWS = {"long_text": "windows", "window_stride": 5, "max_windows": 4, "window_pooling": "max"}
@@ -143,7 +145,13 @@ def differences(expected, found, place=""):
   return [] if is_same else [(place, expected, found)]
 
 
-def assert_same(graph, answer, items, may_differ=lambda item: False):
+def may_differ(item) -> bool:
+  """Whether the docstring of `tasks/span_answers.py` says so: a paragraph without a word, and, of
+  tokens that know their place, control characters."""
+  return item in QUESTIONS and (not item[1].strip() or "\x07" in item[1])
+
+
+def assert_same(graph, answer, items):
   for item, expected, found in zip(items, graph(items), answer(items), strict=True):
     assert not differences(expected, found) or may_differ(item), item
 
