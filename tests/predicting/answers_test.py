@@ -145,20 +145,28 @@ def differences(expected, found, place=""):
   return [] if is_same else [(place, expected, found)]
 
 
-def may_differ(item) -> bool:
-  """Whether the docstring of `tasks/span_answers.py` says so: a paragraph without a word, and, of
-  tokens that know their place, control characters."""
-  return item in QUESTIONS and (not item[1].strip() or "\x07" in item[1])
+def may_differ(item, vocabulary) -> bool:
+  """Whether the docstring of `tasks/span_answers.py` says so.
+
+  Of a paragraph without a word; of blanks and control characters among tokens that know their
+  place; and of characters that sentencepiece's alignment does not find.
+  """
+  if item not in QUESTIONS:
+    return False
+  context = item[1]
+  is_unaligned = vocabulary == "sentencepiece" and not context.isascii()
+  return not context.strip() or "\x07" in context or is_unaligned
 
 
-def assert_same(graph, answer, items):
+def check(task, vocabulary, folder):
+  graph, answer, items = both(task, vocabulary, folder)
   for item, expected, found in zip(items, graph(items), answer(items), strict=True):
-    assert not differences(expected, found) or may_differ(item), item
+    assert not differences(expected, found) or may_differ(item, vocabulary), item
 
 
 @pytest.mark.parametrize("task", ["windows"])
 def test_answers_are_those_of_the_graph(task, tmp_path):
-  assert_same(*both(task, "uncased", tmp_path))
+  check(task, "uncased", tmp_path)
 
 
 MATRIX = [
@@ -170,7 +178,7 @@ MATRIX = [
 @pytest.mark.ci
 @pytest.mark.parametrize(("task", "vocabulary"), MATRIX)
 def test_answers_of_all_tasks_and_vocabularies_are_those_of_the_graph(task, vocabulary, tmp_path):
-  assert_same(*both(task, vocabulary, tmp_path))
+  check(task, vocabulary, tmp_path)
 
 
 # ---------------------------------------------------------------------------------------------
