@@ -24,6 +24,8 @@ probabilities are those of predictions_detailed.jsonl, but for these cases:
   questions may have no answer; here the answer is "" with probability 0. (With ELECTRA's head,
   `--answer_head=electra`, run_squad answers "empty" in either case.)
 
+`Predictor.load` answers as run_squad.py does, see `tasks/span_answers.py`.
+
 (With made-up scores for the windows of 1,678 questions, twice, the first case came up three times
 and the second and third not at all; all texts were equal.)
 

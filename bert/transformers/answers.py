@@ -8,14 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert.tasks.answering import sigmoid, softmax
+
 STRATEGIES = ("none", "simple", "first", "average", "max")
 FUNCTIONS = ("softmax", "sigmoid", "none")
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-  """Computes probabilities over the last axis."""
-  shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
-  return shares / shares.sum(axis=-1, keepdims=True)
 
 
 def of_texts(logits: np.ndarray, config, function: str | None = None) -> list[dict[str, Any]]:
@@ -36,7 +32,7 @@ def of_texts(logits: np.ndarray, config, function: str | None = None) -> list[di
   if function not in FUNCTIONS:
     raise ValueError(f"function_to_apply is {function!r}; known: {', '.join(FUNCTIONS)}.")
   scores = softmax(logits) if function == "softmax" else logits
-  scores = 1.0 / (1.0 + np.exp(-logits)) if function == "sigmoid" else scores
+  scores = sigmoid(logits) if function == "sigmoid" else scores
   found = [{"label": config.id2label[i], "score": float(s)} for i, s in enumerate(scores)]
   return sorted(found, key=lambda each: -each["score"])
 

@@ -1,5 +1,10 @@
 """Which type of matrix products a machine gets. Run: pytest tests/training/hardware_test.py"""
 
+import importlib
+import importlib.util
+import os
+import sys
+
 import pytest
 
 from bert.io import installation
@@ -114,3 +119,13 @@ def test_gpu_memory_is_what_the_driver_tells(tmp_path):
   assert hardware.gpu_memory(str(tmp_path / "missing")) == []
   command.write_text("#!/bin/sh\nexit 9\n")
   assert hardware.gpu_memory(str(command)) == []
+
+
+def test_a_module_is_hidden_while_tensorflow_is_imported():
+  assert "this" not in sys.modules
+  with hardware._as_if_missing(["this", "os"]):
+    assert importlib.util.find_spec("this") is None
+    with pytest.raises(ImportError):
+      importlib.import_module("this")
+    assert importlib.import_module("os") is os, "what is there stays"
+  assert importlib.util.find_spec("this")
