@@ -107,9 +107,9 @@ class TextAnswers(Answering):
 
   def answer(self, item, rows, scores):
     """Passes on what the head answers."""
-    [row], answers = rows, dict(scores[0])
+    answers = dict(scores[0])
     if self._per_token:
-      ids = row["input_ids"]
+      ids = rows[0]["input_ids"]
       answers |= {"tokens": [self.tokenizer.inv_vocab[each] for each in ids]}
       answers |= {"num_tokens": len(ids)}
     return {name: plain(value) for name, value in sorted(answers.items())}

@@ -1,0 +1,286 @@
+"""Answers made in Python around an engine are those of the graphs that take strings.
+
+Alone: python -m pytest tests/predicting/answers_test.py (-m "not ci": one task, and all without
+TensorFlow)
+
+Both have the same weights: those drawn by the names of variables.
+"""
+
+import itertools
+import types
+
+import numpy as np
+import pytest
+
+from bert import tokenization
+from bert.exporting import token_graph
+from bert.model.task_head import SEQUENCES
+from bert.modeling import BertConfig
+from bert.predicting.engines import registry
+from bert.predicting.engines.tensorflow import TensorFlowEngine
+from bert.predicting.load_model import LoadedFunction
+from bert.predicting.predictor import Predictor
+from bert.tasks import answering, kinds
+from tests.kit import byte_pairs, own_tasks, piece_model, tiny_bert
+from tests.kit.script_runs import run_python
+
+WORDS = ["the", "film", "was", "Good", "good", "##s", "in", "?", ",", ".", "3", "-", "e", "a"]
+VOCAB = [*tiny_bert.SPECIAL_TOKENS, *WORDS, "##a", "ö", "中"]
+LENGTH = 16
+
+TEXTS = [
+  "",
+  " ",
+  "the film",
+  "The Good film was good , 3-3 in . " * 5,
+  "the film was in the end of the game. " * 4,
+  "\x00\x07",
+  "the \x07 film",
+  "éa Ünder thé",
+  "e\u0301 film",
+  "\U0001f600 film \U0001f600\U0001f3fd",
+  "中文 film 中",
+  "שלום the עולם film",
+  "the\u00a0film\u202fwas\tgood\r\nin",
+  "\ufeffthe",
+  "a" * 300,
+  "straße Ǆ of 8,200 (1.2)",
+  "[SEP] the ##s [CLS]",
+]
+PAIRS = [(a, b) for i, a in enumerate(TEXTS) for b in TEXTS[i % 5 :: 5]]
+QUESTIONS = [(q, c) for q in ("the ?", " what \U0001f600", "a b " * 10) for c in TEXTS]
+CHOICES = [(a, [b for b in TEXTS[i % 4 :: 4] if b]) for i, a in enumerate(TEXTS)]
+
+LABELS = {"labels": ["no", "yes", "päť"], "problem_type": "classification"}
+WINDOWS = {"long_text": "windows", "window_stride": 5, "max_windows": 4, "window_pooling": "max"}
+SQUAD = {"task_name": "squad", "version_2_with_negative": True}
+LENGTHS = {"doc_stride": 5, "max_query_length": 6}
+TASKS = {
+  "classes": (LABELS, {}, [*TEXTS, *PAIRS]),
+  "windows": ({**LABELS, "problem_type": "multi_label", **WINDOWS}, {}, [*TEXTS, *PAIRS]),
+  "mean of windows": ({**LABELS, **WINDOWS, "window_pooling": "mean"}, {}, [*TEXTS, *PAIRS]),
+  "score": ({"labels": ["x"], "problem_type": "regression", "label_scale": 5.0}, {}, PAIRS),
+  "spans": ({**SQUAD, "version_2_with_negative": False}, LENGTHS, QUESTIONS),
+  "spans or none": (SQUAD, LENGTHS, QUESTIONS),
+  "masked padding": (SQUAD, {**LENGTHS, "pad_to_longest": True}, QUESTIONS),
+  "beam of ELECTRA": ({**SQUAD, "answer_head": "electra"}, {**LENGTHS, "beam_size": 5}, QUESTIONS),
+  "beam of ALBERT": (
+    {**SQUAD, "answer_head": "albert"},
+    {**LENGTHS, "start_n_top": 4, "end_n_top": 3, "null_score_diff_threshold": -0.5},
+    QUESTIONS,
+  ),
+  "tags": ({"task_name": "ner", "labels": ["O", "B-PER", "I-PER"]}, {"doc_stride": 5}, TEXTS),
+  "choices": ({"task_name": "swag"}, {}, CHOICES),
+  "similarity": (
+    {"task_name": "similarity", "pooling": "mean"},
+    {},
+    [pair for pair in PAIRS if pair[1].strip()],
+  ),
+}
+
+
+def config_of(vocab_size: int, **keys) -> BertConfig:
+  sizes = {"max_position_embeddings": 40, "initializer_range": 0.5, "type_vocab_size": 2}
+  return BertConfig.from_dict(tiny_bert.config(vocab_size, **{**sizes, **keys}))
+
+
+def word_pieces(folder, lower):
+  (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+  return str(folder / "vocab.txt"), lower, {}
+
+
+VOCABULARIES = {
+  "uncased": lambda folder: word_pieces(folder, True),
+  "cased": lambda folder: word_pieces(folder, False),
+  "sentencepiece": lambda folder: (
+    str(piece_model.write(folder)),
+    True,
+    {"model_type": "albert", "embedding_size": 8, "num_hidden_groups": 1, "inner_group_num": 1},
+  ),
+  "byte pairs": lambda folder: (
+    byte_pairs.write(folder),
+    False,
+    {"model_type": "roberta", "type_vocab_size": 1, "pad_token_id": 1},
+  ),
+}
+
+
+def both(task, vocabulary, folder):
+  """Predictors of a graph from strings, and of an engine; and the items."""
+  facts, settings, items = TASKS[task]
+  vocab_file, lower, keys = VOCABULARIES[vocabulary](folder)
+  tokenizer = tokenization.load_tokenizer(vocab_file, lower)
+  config = config_of(max(tokenizer.vocab.values()) + 1, **keys)
+  length = LENGTH + 8 if facts.get("task_name") == "squad" else LENGTH
+  run = types.SimpleNamespace(facts=facts, settings=settings, max_seq_length=length)
+  kind = kinds.of_facts(facts)
+  model_class = kind.model_class()
+  options = model_class.options_of_run(run)
+  model = model_class(config, vocab_file, lower, max_seq_length=length, **options)
+  graph = Predictor._of_texts(LoadedFunction.of_strings(model.signature(), model), 4, 64)
+  head = kind.head_class().of_run(facts, settings)
+  engine = TensorFlowEngine(token_graph.of_task(config, head, skip_padding=True))
+  made = answering.of_run(facts, settings, tokenizer, length)
+  return graph, Predictor.of_engine(engine, made, 4, 64), items
+
+
+def differences(expected, found, place=""):
+  """Where two answers differ in keys, types, texts or numbers."""
+  if isinstance(expected, dict):
+    assert list(expected) == list(found), place
+    pairs = [(expected[name], found[name], f"{place}/{name}") for name in expected]
+    return [each for pair in pairs for each in differences(*pair)]
+  assert type(expected) is type(found), place
+  if isinstance(expected, list) and expected and isinstance(expected[0], dict):
+    pairs = zip(expected, found, strict=True)
+    return [each for pair in pairs for each in differences(*pair, place)]
+  if isinstance(expected, np.ndarray):
+    assert (expected.dtype, expected.shape) == (found.dtype, found.shape), place
+  if isinstance(expected, float | np.ndarray):
+    is_same = np.allclose(expected, found, rtol=1e-5, atol=1e-5)
+  else:
+    is_same = expected == found
+  return [] if is_same else [(place, expected, found)]
+
+
+def assert_same(graph, answer, items, may_differ=lambda item: False):
+  for item, expected, found in zip(items, graph(items), answer(items), strict=True):
+    assert not differences(expected, found) or may_differ(item), item
+
+
+@pytest.mark.parametrize("task", ["windows"])
+def test_answers_are_those_of_the_graph(task, tmp_path):
+  assert_same(*both(task, "uncased", tmp_path))
+
+
+MATRIX = [
+  *((task, "uncased") for task in TASKS if task != "windows"),
+  *itertools.product(["classes", "spans or none", "tags"], [*VOCABULARIES][1:]),
+]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("task", "vocabulary"), MATRIX)
+def test_answers_of_all_tasks_and_vocabularies_are_those_of_the_graph(task, vocabulary, tmp_path):
+  assert_same(*both(task, vocabulary, tmp_path))
+
+
+# ---------------------------------------------------------------------------------------------
+# Engines.
+
+_WITHOUT_TENSORFLOW = """
+import sys
+
+class Hidden:
+  def find_spec(self, name, path=None, target=None):
+    if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "keras"):
+      raise ImportError(f"{name} was imported.")
+
+sys.meta_path.insert(0, Hidden())
+import numpy as np
+from bert import tokenization
+from bert.predicting.predictor import Predictor
+from bert.tasks import answering
+
+class Engine:
+  name, inputs = "made up", ("input_ids", "input_mask", "segment_ids")
+
+  def __init__(self, *outputs, per_token=False):
+    self._outputs, self._per_token = outputs, per_token
+
+  def __call__(self, batch):
+    ids = batch["input_ids"].astype(np.float32)
+    scores = ids if self._per_token else ids[:, 1:3]
+    return {name: scores for name in self._outputs}
+
+def answers(facts, engine, items):
+  tokenizer = tokenization.load_tokenizer(sys.argv[1])
+  return Predictor.of_engine(engine, answering.of_run(facts, {}, tokenizer, 16))(items)
+
+classes = {"labels": ["a", "b"], "problem_type": "classification"}
+print([a["label"] for a in answers(classes, Engine("logits"), ["the film", ("film", "the")])])
+spans = Engine("start_logits", "end_logits", per_token=True)
+print(answers({"task_name": "squad"}, spans, [("the ?", "the film was in")])[0]["answer"])
+tags = type("Tags", (Engine,), {"__call__": lambda self, batch: {
+  "logits": np.stack([batch["input_ids"], 8 * batch["input_mask"]], -1).astype(np.float32)}})()
+print(answers({"task_name": "ner", "labels": ["O", "B-X"]}, tags, ["the film was"])[0]["tags"])
+one = type("One", (Engine,), {"__call__": lambda self, batch: {
+  "logits": batch["input_ids"][:, 3:4].astype(np.float32)}})()
+print(answers({"task_name": "swag"}, one, [("the", ["film", "was", "the"])])[0]["choice"])
+cosine = answers({"task_name": "similarity"}, Engine("vectors"), [("the", "the")])
+print(round(cosine[0]["similarity"], 5))
+"""
+
+
+def test_an_engine_answers_without_tensorflow(tmp_path):
+  vocab_file, *_ = word_pieces(tmp_path, True)
+  done = run_python("-c", _WITHOUT_TENSORFLOW, vocab_file)
+  assert done.returncode == 0, done.stderr
+  assert done.stdout.splitlines() == ["['b', 'a']", "in", "['B-X', 'B-X', 'B-X']", "1", "1.0"]
+
+
+class Spy:
+  """A model whose logits are sums over tokens; remembers its batches."""
+
+  name, inputs = "spy", SEQUENCES
+
+  def __init__(self):
+    self.batches = []
+
+  def __call__(self, batch):
+    self.batches.append(batch)
+    ids = batch["input_ids"] * batch["input_mask"]
+    return {"logits": ids.sum(axis=1, keepdims=True).astype(np.float32)}
+
+
+def choices(vocab_file, **options):
+  spy = Spy()
+  tokenizer = tokenization.load_tokenizer(vocab_file)
+  made = answering.of_run({"task_name": "swag"}, {}, tokenizer, LENGTH)
+  return spy, Predictor.of_engine(spy, made, **options)
+
+
+def test_batches_hold_rows_of_all_items_of_a_chunk(tmp_path):
+  vocab_file, *_ = word_pieces(tmp_path, True)
+  spy, choose = choices(vocab_file, batch_size=4)
+  items = [("the", ["film", "the film was"]), ("film", ["the"]), ("in", ["a", "e ?", "the . ."])]
+  together = choose(items)
+  assert [batch["input_ids"].shape for batch in spy.batches] == [(4, 6), (2, 7)]
+  assert [len(answer["probabilities"]) for answer in together] == [2, 1, 3]
+  spy, alone = choices(vocab_file, batch_invariant=True, chunk_size=2)
+  np.testing.assert_equal([alone([item])[0] for item in items], together)
+  assert {len(batch["input_ids"]) for batch in spy.batches} == {1}
+
+
+def test_rows_are_filled_up_with_the_padding_of_the_tokenizer(tmp_path):
+  spy, choose = choices(byte_pairs.write(tmp_path))
+  choose([("the", ["and", "and and and"])])
+  [batch] = spy.batches
+  assert set(batch["input_ids"][batch["input_mask"] == 0]) == {1}
+
+
+def test_errors_name_the_line_of_an_item(tmp_path):
+  _, choose = choices(word_pieces(tmp_path, True)[0])
+  with pytest.raises(
+    ValueError, match=r"in.jsonl, line 2: .* inputs are context, choices \(a list"
+  ):
+    list(choose.stream([("the", ["film"]), "the"], source="in.jsonl"))
+
+
+def test_an_unknown_engine_is_refused(tmp_path):
+  with pytest.raises(ValueError, match="no engine 'tpu'; known are auto, tensorflow, onnxruntime"):
+    Predictor.load(tmp_path, "tpu")
+  with pytest.raises(ValueError, match="no engine 'auto'; known are tensorflow"):
+    registry.load("auto", str(tmp_path))
+
+
+def test_a_task_of_ones_own_answers_for_each_token(tmp_path):
+  with own_tasks.loaded("token_scores"):
+    facts = {"task_name": "token_scores", "head": {}}
+    tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path, True)[0])
+    made = answering.of_run(facts, {}, tokenizer, LENGTH)
+    halves = type("Halves", (Spy,), {"__call__": lambda self, b: {"x": b["input_ids"] / 2}})
+    long, short = Predictor.of_engine(halves(), made)(["the film was 中", "the"])
+  assert list(long) == ["num_tokens", "tokens", "x"]
+  assert (long["num_tokens"], long["tokens"][-2:], len(long["x"])) == (6, ["中", "[SEP]"], 6)
+  assert (short["tokens"], len(short["x"])) == (["[CLS]", "the", "[SEP]"], 3)
