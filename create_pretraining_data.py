@@ -441,6 +441,8 @@ def main(_) -> None:
   command_line.check_required({"vocab_file": FLAGS.vocab_file or FLAGS.spm_model_file})
   settings = record_flags.settings_of_flags()
   input_files = text_files.find_input_files(FLAGS.input_file)
+  if not settings.text_format.jsonl_field:
+    text_files.warn_of_json(input_files, "Give --jsonl_field, the field of its texts.")
   outputs = [path.strip() for path in FLAGS.output_file.split(",") if path.strip()]
   is_beam = runner_flags.is_beam()
   output_files.prepare(outputs, input_files, may_be_remote=is_beam)

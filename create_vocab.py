@@ -102,6 +102,7 @@ def main(_) -> None:
   command_line.check_required()
   check_flags()
   input_files = text_files.find_input_files(FLAGS.input_file)
+  text_files.warn_of_json(input_files, "Write its texts to a file of their own.")
   old = [FLAGS.extend] if FLAGS.extend else []
   output_files.prepare([FLAGS.output_file], input_files + old)
   old_tokens = vocabulary_file.read_tokens(FLAGS.extend) if FLAGS.extend else []

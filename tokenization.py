@@ -161,7 +161,10 @@ def convert_by_vocab(vocab: Mapping[Any, Any], items: Iterable[Any]) -> list[Any
     item = error.args[0]
   hint = "use the vocabulary that the tokens or ids were made with"
   if isinstance(item, str) and item.startswith("["):
-    hint = "special tokens are lines of the vocabulary file like all others, add this one"
+    hint = (
+      "special tokens are lines of the vocabulary file like all others, add this one. (The "
+      f"first entry is {next(iter(vocab), None)!r:.40}; each line holds one token and nothing else)"
+    )
   raise UnknownItemError(f"{item!r} is not in the vocabulary of {len(vocab)} entries: {hint}.")
 
 

@@ -377,7 +377,7 @@ BAD_RESERVED = {
     ({"input_file": "{tmp}/no*.txt"}, "no*.txt matches no file"),
     ({"input_file": "{tmp}/empty.txt"}, "all files are empty"),
     ({"input_file": "{tmp}"}, "is a folder. Write"),
-    ({"input_file": "{tmp}/utf16.txt"}, "is UTF-16 text"),
+    ({"input_file": "{tmp}/utf16.txt"}, "is UTF-16. Save it as UTF-8"),
     ({"output_file": "{tmp}/text.txt"}, "is also an input file"),
     ({"output_file": "{tmp}"}, "is a folder"),
     ({"output_file": "{tmp}/text.txt/v"}, "cannot write"),

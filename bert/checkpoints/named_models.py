@@ -75,6 +75,8 @@ def _about_file(path: str) -> str:
     return f"{path} is an exported graph. Give the checkpoint that it was made from."
   if path.endswith(".msgpack"):
     return f"{path} is a file of another format, that of Flax. {SAVE_AGAIN}"
+  if os.path.basename(path) == "checkpoint":
+    return f"{path} only names the newest checkpoint of its folder. Give the folder."
   return f"{path} is not a TensorFlow checkpoint, which has a file {path}.index beside it."
 
 

@@ -12,10 +12,14 @@ import glob
 import io
 import os
 import re
+import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from absl import logging
+
 _BUFFER_BYTES = 1 << 20
+_PIPE = "A pipe can be read only once. Write it to a file first"
 
 
 def is_remote(path: str | os.PathLike) -> bool:
@@ -59,13 +63,34 @@ def check_local(path: str | os.PathLike) -> None:
     raise OSError(errno.ENOTSUP, "It is remote, but must be on a local disk", os.fspath(path))
 
 
-def open_to_read(path: str | os.PathLike) -> BinaryIO:
-  """Opens a binary file; reading raises nothing but OSErrors either."""
+def open_to_read(path: str | os.PathLike, once: bool = False) -> BinaryIO:
+  """Opens a binary file; reading raises nothing but OSErrors either.
+
+  Args:
+    path: of a file; of a pipe (`mkfifo`, a shell's `<(...)`) only if `once`.
+    once: whether the caller reads it once, from its beginning to its end. A second reading of a
+      pipe would wait for ever, or find nothing. As for any Unix tool, a named pipe is waited for
+      until a program writes to it; the log says so.
+
+  Raises:
+    OSError: the file cannot be opened, or is a pipe.
+  """
   if not is_remote(path):
+    if _is_pipe(path):
+      if not once:
+        raise OSError(errno.ESPIPE, _PIPE, os.fspath(path))
+      logging.info("%s is a pipe: waiting for the program that writes to it.", os.fspath(path))
     return open(path, "rb")
   if not exists(path):
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
   return io.BufferedReader(_RemoteFile(os.fspath(path)), _BUFFER_BYTES)
+
+
+def _is_pipe(path: str | os.PathLike) -> bool:
+  try:
+    return stat.S_ISFIFO(os.stat(path).st_mode)
+  except OSError:  # which `open` names
+    return False
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from absl import logging
 
+from bert.io import other_formats
 from bert.io.tables import NESTED_ADVICE, SKIP_ADVICE, DataError, Row, reasons_of
 
 Column = str | int  # a name in the header, or a 0-based number
@@ -103,6 +104,10 @@ def _unknown_columns(
 ) -> DataError:
   """Makes the error about columns that the header does not have: what sets it -> its name."""
   first, *others = columns.values()
+  if other_formats.looks_like_json(str(first_row[0])):
+    return first_row.error(
+      "the file holds JSON, not a table.", "Name it *.jsonl, with one object {...} on each line."
+    )
   if not names:
     return first_row.error(
       f"{first!r} is not in the file, which has no header.", "Give columns by number."
@@ -176,6 +181,10 @@ class TableReader:
           raise row.error(
             f"{len(row)} columns, expected {len(first)} as in the {first_row}.",
             "Does a text contain the delimiter? " + SKIP_ADVICE,
+          )
+        if has_header and len(row) > 1 and row == first:
+          raise row.error(
+            "the names of the columns once more.", "Were files put together? " + SKIP_ADVICE
           )
         examples.append(to_example(row))
       except DataError as error:

@@ -36,6 +36,7 @@ _UTF8_ADVICE = "Save the file as UTF-8 (older programs write Windows-1252)"
 MANY_BAD_ROWS = 0.1
 _REASONS_SHOWN = 4
 _LINES_SHOWN = 10
+_LETTERS_SHOWN = 40
 _LINES_LIKE_ROWS = 4
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -83,8 +84,9 @@ class Row(list):
     try:
       return super().__getitem__(column)
     except IndexError:
+      shown = _shown(str(super().__getitem__(0)) if self else "")
       raise ShortRowError(
-        f"column {column} (counted from 0) is missing, the row has {len(self)} column(s).",
+        f"column {column} (counted from 0) is missing, the row has {len(self)} column(s): {shown}.",
         self.file,
         self.line,
         SKIP_ADVICE,
@@ -103,6 +105,11 @@ class Row(list):
 # ---------------------------------------------------------------------------------------------
 # Reading. Bytes are split at line feeds alone (`str.splitlines` would also split at U+2028 and
 # others, which occur inside texts) and decoded by row, so an error can name its line.
+
+
+def _shown(field: str) -> str:
+  """Quotes the beginning of a field, or of a line."""
+  return repr(field if len(field) <= _LETTERS_SHOWN else field[:_LETTERS_SHOWN] + "...")
 
 
 OnBadRow = Callable[[DataError], None]
@@ -144,6 +151,12 @@ def folder_listing(folder: str) -> str:
   if not filesystem.is_folder(folder):
     return f"There is no such folder: {folder}."
   names = filesystem.list_folder(folder)
+  links = {
+    name
+    for name in names
+    if os.path.islink(path := os.path.join(folder, name)) and not os.path.exists(path)
+  }
+  names = [f"{name} (a link to nothing)" if name in links else name for name in names]
   shown = ", ".join(names[:20]) + (", ..." if names[20:] else "")
   return f"The folder holds: {shown or 'nothing'}."
 
@@ -183,6 +196,8 @@ def read_own_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
   elif is_tsv:
     return read_table(path, on_bad_row=on_bad_row)
   rows = read_table(path, delimiter, '"', strict=True, on_bad_row=on_bad_row)
+  if delimiter == "|" and len(rows) > 1 and not "".join(rows[1]).strip(" :-"):
+    raise rows[1].error("this is a table of Markdown.", "Write it as CSV.")
   names_delimiter = bool(rows) and rows[0][0].startswith("sep=") and not any(rows[0][1:])
   rows = rows[1:] if names_delimiter else rows  # Excel writes such a line for itself
   _warn_of_rows_in_texts(rows, delimiter)
@@ -409,7 +424,12 @@ def _parse_object(line: str, path: str, number: int) -> dict:
     advice = SKIP_ADVICE
     if number == 1 and line.strip() in ("[", "{"):
       advice = "The file is JSON over several lines; write each object on one line."
-    raise DataError(f"the line is not JSON ({e}).", path, number, advice) from None
+    elif line.startswith("{'"):
+      advice = "This is Python's way of writing; json.dumps writes JSON."
+    fault = f"{e.msg}, character {e.pos + 1}" if isinstance(e, json.JSONDecodeError) else e
+    raise DataError(
+      f"the line is not JSON ({fault}): {_shown(line)}.", path, number, advice
+    ) from None
   if not isinstance(record, dict):
     raise DataError(
       "the line is not a JSON object {...}.",

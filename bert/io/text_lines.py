@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from absl import logging
 
-from bert.io import atomic_files, filesystem
+from bert.io import atomic_files, filesystem, other_formats
 from bert.io.tables import DataError
 
 STANDARD_STREAM = "-"
@@ -37,6 +37,8 @@ def read_lines(input_file: str) -> Iterator[str]:
     logging.warning("%s is no table here: each line is a text, a header and delimiters too.", name)
   with _open_to_read(input_file) as reader:
     for number, line in enumerate(reader, start=1):
+      if number == 1 and (other := other_formats.find(line, pages=False)):
+        raise DataError(f"the file is {other[0]}.", name, advice=other[1])
       try:
         yield decode(line, begins_file=number == 1)
       except UnicodeDecodeError as error:
@@ -75,7 +77,7 @@ def place(source: Source, number: int) -> str:
 def _open_to_read(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
   if path == STANDARD_STREAM:
     return contextlib.nullcontext(sys.stdin.buffer)
-  return filesystem.open_to_read(path)
+  return filesystem.open_to_read(path, once=True)
 
 
 def split_pair(line: str) -> tuple[str, str | None]:

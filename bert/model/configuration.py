@@ -173,7 +173,11 @@ class BertConfig:
       config = cls.from_dict(json_object)
       config.validate()
     except ValueError as error:
-      raise ValueError(f"{json_file}: {error}") from None
+      hint = ""
+      if "vocab_size" not in json_object:
+        keys = ", ".join(sorted(json_object)[:8]) or "none"
+        hint = f" Is it the configuration of a model? Its keys: {keys}."
+      raise ValueError(f"{json_file}: {error}{hint}") from None
     return config
 
   @classmethod

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from absl import logging
 
+from bert.io import other_formats
 from bert.io.atomic_files import write_text
 from bert.io.tables import DataError, Row, check_text, read_lines
 from bert.tasks import label_schemes
@@ -223,7 +224,9 @@ class _Reader:
     try:
       split_label(label, self.format.scheme)
     except ValueError as error:
-      raise self._error(str(error), index, _LabelError) from None
+      meant = label_schemes.meant(label, self.format.scheme)
+      hint = f"Did you mean {meant!r}? " if meant else ""
+      raise self._error(str(error), index, _LabelError, hint) from None
     if not label:
       raise self._error("the label is empty", index, _LabelError)
     return word, label
@@ -241,9 +244,11 @@ class _Reader:
     except DataError as error:
       raise DataError(error.reason, self.path, index + 1) from None
 
-  def _error(self, reason, index, kind=DataError) -> DataError:
+  def _error(self, reason, index, kind=DataError, hint="") -> DataError:
     shown = f"{self.lines[index]:.60}"
-    advice = "Check --separator, --token_column, --label_column and --label_scheme."
+    advice = f"{hint}Check --separator, --token_column, --label_column and --label_scheme."
+    if other_formats.looks_like_json(shown):
+      reason, advice = "this is JSON", "Write each word with its label on a line of its own."
     return kind(f"{reason}: {shown!r}.", self.path, index + 1, advice)
 
 

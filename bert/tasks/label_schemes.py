@@ -53,6 +53,24 @@ def split_label(label: str, scheme: str) -> tuple[str, str]:
   return _SAME_LETTER.get(letter, letter), entity_type
 
 
+def meant(label: str, scheme: str) -> str | None:
+  """Returns the label of a scheme that another spelling stands for, if there is one.
+
+  Example:
+    >>> [meant(label, "bio") for label in ("b_per", "PER-B", "0", "O,", "other")]
+    ['B-PER', 'B-PER', 'O', 'O', None]
+  """
+  spelling = label.strip(" ,;\"'").upper().replace("_", "-", 1)
+  spelling = "O" if spelling in ("0", "NONE", "") else spelling
+  for candidate in (spelling, "-".join(reversed(spelling.rsplit("-", 1)))):
+    try:
+      split_label(candidate, scheme)
+    except ValueError:
+      continue
+    return candidate
+  return None
+
+
 def entities_of(labels: Iterable[str], scheme: str) -> list[Entity]:
   """Decodes the entities of labels; a label that continues no entity begins one.
 

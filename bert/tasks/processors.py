@@ -106,15 +106,16 @@ class Columns:
       DataError: the file has no such column, or several of that name.
     """
     given = {field: getattr(self, field) for field in _COLUMN_FLAGS}
-    found: dict[str, Any] = {
-      **find_columns(
-        {field: column for field, column in given.items() if column is not None},
-        first_row,
-        self.header,
-        _COLUMN_FLAGS if self.by_flags else None,
-        _HEADER_ADVICE if self.by_flags else "",
-      )
-    }
+    wanted = {field: column for field, column in given.items() if column is not None}
+    flags, advice = (_COLUMN_FLAGS, _HEADER_ADVICE) if self.by_flags else (None, "")
+    found: dict[str, Any]
+    try:
+      found = {**find_columns(wanted, first_row, self.header, flags, advice)}
+    except DataError as error:
+      if self.by_flags:
+        raise
+      # Nobody can name the columns of a task whose files are known.
+      raise first_row.error(error.reason, "Check --data_dir and the task's name.") from None
     return dataclasses.replace(self, **found, names=names_of(first_row, self.header))
 
   def describe(self, column: Column) -> str:

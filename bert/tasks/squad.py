@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from absl import logging
 
+from bert.io import other_formats
 from bert.io.tables import DataError, reasons_of
 from bert.text.text_files import open_bytes
 from bert.tokenization import printable_text, whitespace_tokenize
@@ -176,11 +177,17 @@ class _Reader:
   def _load(self):
     try:
       with open_bytes(self._path) as reader:
-        return json.loads(reader.read().decode("utf-8-sig"))
+        content = reader.read()
+      if other := other_formats.find(content):
+        raise DataError(f"the file is {other[0]}.", self._path, advice=other[1])
+      return json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
       raise DataError(f"byte {error.start} is not UTF-8.", self._path) from None
     except json.JSONDecodeError as error:
-      raise DataError(f"the file is not JSON ({error.msg}).", self._path, error.lineno) from None
+      reason = f"the file is not JSON ({error.msg})."
+      raise DataError(reason, self._path, error.lineno, _FORM) from None
+    except DataError:
+      raise
     except ValueError as error:  # an integer with more digits than Python converts
       raise DataError(f"the file is not JSON ({error}).", self._path) from None
     except (EOFError, zlib.error) as error:
@@ -193,14 +200,17 @@ class _Reader:
   def _get(self, record, key: str, kind: type | tuple[type, ...], place: str):
     """Returns `record[key]`, which must be a `kind`."""
     if not isinstance(record, dict):
-      raise DataError(f"{place} is {_shown(record)}, not an object {{...}}.", self._path)
+      reason = f"{place} is {_shown(record)}, not an object {{...}}."
+      raise DataError(reason, self._path, advice=_FORMS.get(key, ""))
     if key not in record:
       present = ", ".join(sorted(record)) or "nothing"
-      raise DataError(f"{place}: {key!r} is missing; found {present}.", self._path)
+      reason = f"{place}: {key!r} is missing; found {present}."
+      raise DataError(reason, self._path, advice=_FORMS.get(key, ""))
     value = record[key]
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
       what = _KIND_NAMES[kind]
-      raise DataError(f"{place}: {key!r} is {_shown(value)}, not {what}.", self._path)
+      reason = f"{place}: {key!r} is {_shown(value)}, not {what}."
+      raise DataError(reason, self._path, advice=_FORMS.get(key, ""))
     return value
 
   def _example(self, paragraph, qa, place) -> SquadExample | None:
@@ -304,6 +314,16 @@ class _Reader:
         logging.warning("%s: %d of %d questions %s.", self._path, count, self._questions_read, what)
 
 
+_FORM = (
+  'SQuAD\'s form is {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", '
+  '"question": "...", "answers": [...]}]}]}]}.'
+)
+_ANSWERS = 'Its form is "answers": [{"text": "...", "answer_start": 12}].'
+# Key -> what its place should look like.
+_FORMS = {
+  **dict.fromkeys(("data", "paragraphs", "context", "qas"), _FORM),
+  **dict.fromkeys(("answers", "text", "answer_start"), _ANSWERS),
+}
 _KIND_NAMES = {
   list: "a list [...]",
   str: "text",

@@ -8,7 +8,6 @@
 Files whose names end in `.gz` are compressed; remote files are opened by TensorFlow.
 """
 
-import codecs
 import gzip
 import itertools
 import os
@@ -18,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 from absl import logging
 
-from bert.io import filesystem
+from bert.io import filesystem, other_formats
 
 
 class CorpusError(ValueError):
@@ -52,6 +51,15 @@ def find_input_files(patterns: str) -> list[str]:
   return found
 
 
+def warn_of_json(input_files: Iterable[str], remedy: str) -> None:
+  """Warns where the first file begins as JSON Lines do: keys would be read as words."""
+  for path in itertools.islice(input_files, 1):
+    with open_bytes(path) as reader:
+      start = _read_line(reader, path, other_formats.LONGEST).decode("utf-8-sig", "replace")
+    if start.startswith("{") and other_formats.looks_like_json(start):
+      logging.warning("%s holds JSON, which is read as text, its keys too. %s", path, remedy)
+
+
 def total_bytes(input_files: Iterable[str]) -> int:
   """Returns the size of all files together, or 0 if one is not on a local disk."""
   input_files = list(input_files)
@@ -63,10 +71,11 @@ def total_bytes(input_files: Iterable[str]) -> int:
 def _check_readable(path: str) -> None:
   if os.path.isdir(path):
     raise CorpusError(f"--input_file: {path} is a folder. Write {os.path.join(path, '*')} instead.")
-  with open(path, "rb") as reader:  # an OSError names the file
-    head = reader.read(4)
-  if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-    raise CorpusError(f"--input_file: {path} is UTF-16 text. Convert it to UTF-8.")
+  with filesystem.open_to_read(path) as reader:  # an OSError names the file
+    head = reader.read(other_formats.LONGEST)
+  other = other_formats.find(head, pages=False)
+  if other and not path.endswith(".gz"):
+    raise CorpusError(f"--input_file: {path} is {other[0]}. {other[1]}")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -124,9 +133,9 @@ def read_lines(part: TextRange) -> Iterator[tuple[int, bytes]]:
       position += len(line)
 
 
-def _read_line(reader: BinaryIO | gzip.GzipFile, path: str) -> bytes:
+def _read_line(reader: BinaryIO | gzip.GzipFile, path: str, limit: int = -1) -> bytes:
   try:
-    return reader.readline()
+    return reader.readline(limit)
   except (EOFError, zlib.error, gzip.BadGzipFile) as error:
     raise CorpusError(f"{path} is not a gzip file, or was cut short: {error}.") from None
 

@@ -68,7 +68,7 @@ def _read_lines(vocab_file) -> list[str]:
     raise VocabularyError(
       f"{vocab_file} is a sentencepiece model; expected a text file with one token per line."
     )
-  if other := other_formats.find(data, pages_alone=True):
+  if other := other_formats.find(data):
     raise VocabularyError(f"Vocabulary {vocab_file} is {other[0]}. {other[1]}")
   if data.startswith(codecs.BOM_UTF8):
     _warn_if(["line 1"], vocab_file, "skipping a byte order mark; save the file without it")

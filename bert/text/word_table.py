@@ -11,13 +11,15 @@ the plain tokenizer, once. Nothing here depends on a tokenizer's class.
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bert.text.characters import CHINESE_RANGES, DROPPED_BLANKS
 
 MAX_WORDS = 1 << 16  # about 15 MB a table; English text of any length reuses most of these
 MAX_WORD_CHARS = 64  # of a remembered word: longer ones are hardly ever repeated
+
+_HEAD_CHARS = 3  # tell how long a piece may be: with 2 more are searched for, with 4 more is kept
 
 _ASCII_PARTS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
 
@@ -62,7 +64,8 @@ class WordTable(dict):
     super().__init__()
     self._first = values
     self._rest = {piece[2:]: value for piece, value in values.items() if piece.startswith("##")}
-    self._longest_piece = max(map(len, values), default=0)
+    self._longest_first = _longest_by_head(self._first)
+    self._longest_rest = _longest_by_head(self._rest)
     self._plain = plain
     self._do_lower_case = do_lower_case
     self._max_chars = max_chars
@@ -76,10 +79,14 @@ class WordTable(dict):
     return list(itertools.chain.from_iterable(map(self.__getitem__, text.split())))
 
   def __missing__(self, word: str) -> tuple:
-    if word.isascii() and word.isprintable():
-      values = self._of_ascii(word.lower() if self._do_lower_case else word)
-    else:
+    if not word.isascii() or not word.isprintable():
       values = self._of_other(word)
+    else:
+      part = word.lower() if self._do_lower_case else word
+      if part.isalnum():
+        values = self._split(part) or tuple(self._plain(part))
+      else:
+        values = self._of_ascii(part)
     if len(word) <= MAX_WORD_CHARS:
       if len(self) >= self._max_words:
         self.clear()
@@ -88,7 +95,7 @@ class WordTable(dict):
 
   def _of_ascii(self, word: str) -> tuple:
     # In ASCII, all but letters and digits is punctuation: each character is a separate word.
-    parts = [word] if word.isalnum() else _ASCII_PARTS.findall(word)
+    parts = _ASCII_PARTS.findall(word)
     if len(parts) > 1:
       return self._of_parts(parts)
     return self._split(word) or tuple(self._plain(word))
@@ -103,20 +110,35 @@ class WordTable(dict):
 
   def _split(self, word: str) -> tuple:
     """Returns values of the longest pieces in succession; empty if the word cannot be split."""
-    length = len(word)
-    if length > self._max_chars:
+    if len(word) > self._max_chars:
       return ()
+    value = self._first.get(word)
+    if value is not None:  # most words of a text
+      return (value,)
     values = []
-    known = self._first
-    start = 0
-    while start < length:
-      for end in range(min(length, start + self._longest_piece), start, -1):
-        value = known.get(word[start:end])
-        if value is not None:
-          break
-      else:
-        return ()
+    known, longest = self._first, self._longest_first
+    while word:
+      end = longest.get(word[:_HEAD_CHARS], _HEAD_CHARS - 1)  # perhaps beyond the word's end
+      value = known.get(word[:end])
+      while value is None:
+        end -= 1
+        if not end:
+          return ()
+        value = known.get(word[:end])
       values.append(value)
-      known = self._rest
-      start = end
+      known, longest = self._rest, self._longest_rest
+      word = word[end:]
     return tuple(values)
+
+
+def _longest_by_head(pieces: Iterable[str]) -> dict[str, int]:
+  """Maps the first characters of pieces to the length of the longest piece that begins so.
+
+  Few pieces begin with the same three letters, so that most lengths need not be tried.
+
+  Example:
+    >>> _longest_by_head(["a", "able", "ably", "abler", "un"])
+    {'a': 1, 'un': 2, 'abl': 5}
+  """
+  # Of those with the same head, the last one stays.
+  return {piece[:_HEAD_CHARS]: len(piece) for piece in sorted(pieces, key=len)}

@@ -84,6 +84,9 @@ def test_archives_and_other_files(tmp_path):
   (tmp_path / "bert.msgpack").write_bytes(b"\x80")
   with pytest.raises(CheckpointError, match=r"another format, that of Flax\. It is not read"):
     finding.find_checkpoint(str(tmp_path / "bert.msgpack"))
+  (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"\n')
+  with pytest.raises(CheckpointError, match="names the newest checkpoint of its folder"):
+    finding.find_checkpoint(str(tmp_path / "checkpoint"))
 
 
 def test_saved_models_and_object_based_checkpoints(tmp_path):

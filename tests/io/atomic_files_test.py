@@ -206,6 +206,11 @@ def test_a_folder_is_tried_without_a_trace(tmp_path):
 # Folders that only one run at a time may use.
 
 
+_with_locks_of_posix = pytest.mark.skipif(
+  file_locks.fcntl is None, reason="Windows has locks of its own: tests/system/platforms_test.py"
+)
+
+
 @pytest.fixture
 def holder(tmp_path):
   """Another process that holds `tmp_path` until its standard input is closed."""
@@ -242,6 +247,7 @@ def test_blocks_of_one_process_may_be_nested(tmp_path):
     assert f"FolderInUseError: {tmp_path} is in use by process {os.getpid()}" in error
 
 
+@_with_locks_of_posix
 def test_a_file_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeypatch):
   real_lock, calls = file_locks.fcntl.lockf, []
 
@@ -257,6 +263,7 @@ def test_a_file_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeyp
     assert names_in(tmp_path) == [".lock"]
 
 
+@_with_locks_of_posix
 def test_file_systems_without_locks_are_borne(tmp_path, monkeypatch, caplog):
   def refuse(error_number):
     def lockf(descriptor, how):

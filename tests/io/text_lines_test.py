@@ -64,3 +64,19 @@ def test_a_table_that_is_read_as_texts_is_said(tmp_path, caplog):
   assert caplog.messages == [
     f"{path} is no table here: each line is a text, a header and delimiters too."
   ]
+
+
+def test_a_pipe_is_read_once_and_waited_for_with_a_word(tmp_path, caplog):
+  pipe = tmp_path / "pipe"
+  os.mkfifo(pipe)
+  writer = subprocess.Popen(["sh", "-c", f"echo one > {pipe}"])
+  with caplog.at_level("INFO", logger="absl"):
+    assert list(text_lines.read_lines(str(pipe))) == ["one"]
+  assert writer.wait(timeout=30) == 0
+  assert caplog.messages == [f"{pipe} is a pipe: waiting for the program that writes to it."]
+
+
+def test_a_web_page_may_be_a_text(tmp_path):
+  path = tmp_path / "in.txt"
+  path.write_text("<html>one</html>\n")
+  assert list(text_lines.read_lines(str(path))) == ["<html>one</html>"]

@@ -95,11 +95,12 @@ def write(folder: pathlib.Path) -> pathlib.Path:
 def run(folder: pathlib.Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
   """Runs the script in a folder; keywords are environment variables."""
   clean = {k: v for k, v in os.environ.items() if k not in ("TF_CPP_MIN_LOG_LEVEL", "COLUMNS")}
+  variables = {**clean, "PYTHONPATH": str(ROOT), **environment}
   return subprocess.run(
     [sys.executable, str(write(folder)), *arguments],
-    env={**clean, "PYTHONPATH": str(ROOT), **environment},
+    env=variables,
     capture_output=True,
-    text=True,
+    encoding=variables.get("PYTHONIOENCODING", "utf-8"),
     cwd=folder,
     timeout=60,
   )

@@ -89,7 +89,7 @@ class _Without(types.ModuleType):
 
   def __init__(self, module, missing, changed):
     super().__init__(module.__name__)
-    self.__dict__.update(_module=module, _missing=missing, _changed=changed)
+    self.__dict__.update(_module=module, _missing=missing, _changed=changed, _replaced={})
 
   def __getattr__(self, name):
     if name in self._missing:
@@ -99,11 +99,16 @@ class _Without(types.ModuleType):
     return getattr(self._module, name)
 
   def __setattr__(self, name, value):
-    self._changed.pop(name, None)  # a test replaces it, and gives it back
+    # A test replaces it. It gives it back by deleting: the name is not in `__dict__`.
+    form = self._changed.pop(name, None)
+    self._replaced.setdefault(name, (form, getattr(self._module, name, None)))
     setattr(self._module, name, value)
 
   def __delattr__(self, name):
-    delattr(self._module, name)
+    form, original = self._replaced.pop(name)
+    if form is not None:
+      self._changed[name] = form
+    setattr(self._module, name, original)
 
 
 def _import(original, hidden):

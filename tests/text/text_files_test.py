@@ -2,6 +2,8 @@
 
 import gzip
 
+import pytest
+
 from bert.text import text_files
 from bert.text.text_files import LinePlace, TextRange
 
@@ -49,3 +51,14 @@ def test_a_compressed_file_is_closed_below(tmp_path):
     below = reader._file_below
     assert reader.read() == b"text"
   assert below.closed
+
+
+@pytest.mark.parametrize(
+  ("content", "said"), [('{"text": "a b"}\n', 1), ("{sic} a text\n", 0), ("a text\n", 0)]
+)
+def test_json_that_is_read_as_text_is_said(tmp_path, caplog, content, said):
+  (tmp_path / "a.jsonl").write_text(content)
+  text_files.warn_of_json([str(tmp_path / "a.jsonl")], "Give --jsonl_field.")
+  assert [message.partition(" holds JSON")[1] for message in caplog.messages] == [
+    " holds JSON"
+  ] * said

@@ -65,7 +65,7 @@ def test_vocabulary_oddities_that_warn(tmp_path, content, expected, warning):
     (b"", "vocab.txt is empty"),
     (b"\n \n\n", "vocab.txt is empty"),
     (b"[UNK]\n[CLS]\ncaf\xe9\n", r"vocab.txt, line 3: byte 0xe9 is not valid UTF-8"),
-    ("[UNK]\n".encode("utf-16"), r"vocab.txt, line 1: byte 0x"),
+    ("[UNK]\n".encode("utf-16"), r"vocab.txt is UTF-16. Save it as UTF-8"),
   ],
   ids=["empty", "only blank lines", "Latin-1", "UTF-16"],
 )

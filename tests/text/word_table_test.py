@@ -321,3 +321,21 @@ def test_ascii_is_split_where_the_definition_says():
     assert tokenization._is_punctuation(char) == (not char.isalnum())
     assert (len(word_table._ASCII_PARTS.findall(f"a{char}a")) == 1) == char.isalnum()
     assert unicodedata.category(char)[0] in "LNPS"
+
+
+@settings(deadline=None)
+@given(
+  st.lists(st.text("abc", min_size=1, max_size=7), max_size=30),
+  st.lists(st.text("abc", max_size=7), max_size=30),
+  st.lists(st.text("abc", min_size=1, max_size=12), min_size=1, max_size=20),
+)
+def test_the_longest_piece_wins_whatever_the_vocabulary_has(first, rest, words):
+  """Pieces that share their first letters, with gaps in the lengths, and a blank one."""
+  letters = list("ab")  # most words can be spelled; those with a "c" that no piece has cannot
+  marked = (f"##{piece}" for piece in [*letters, *rest])
+  pieces = dict.fromkeys(["[UNK]", "", *letters, *first, *marked])
+  steps = tokenization.WordpieceTokenizer(pieces)
+  table = WordTable({piece: piece for piece in pieces}, steps.tokenize, True, max_chars=9)
+  steps.max_input_chars_per_word = 9
+  for word in words:
+    assert list(table[word]) == steps.tokenize(word), word
