@@ -91,10 +91,10 @@ class Predictor:
 
   def __init__(
     self,
-    featurize: Callable[[Any], Features],
+    featurize: Callable[[Any], Features | list],
     compute: Graph,
     inputs: Sequence[str],
-    finish: Callable[[Features, Arrays], Any] | None = None,
+    finish: Callable[[Any, Any], Any] | None = None,
     batch_size: int = 32,
     chunk_size: int = 1024,
     batch_tokens: int = 0,

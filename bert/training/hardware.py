@@ -54,7 +54,7 @@ def start_tensorflow() -> None:
 def _as_if_missing(names: Iterable[str]) -> Iterator[None]:
   """Makes imports fail within the block, but for those that were done before."""
   hidden = [name for name in names if name not in sys.modules]
-  sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: not to be found
+  sys.modules.update(dict.fromkeys(hidden))  # None: not to be found
   try:
     yield
   finally:
