@@ -91,7 +91,7 @@ class Predictor:
 
   def __init__(
     self,
-    featurize: Callable[[Any], Features | list],
+    featurize: Callable[[Any], Features | list[Row]],
     compute: Graph,
     inputs: Sequence[str],
     finish: Callable[[Any, Any], Any] | None = None,

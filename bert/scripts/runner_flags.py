@@ -65,7 +65,7 @@ def check(*others: str) -> None:
 
 def needed_packages() -> contextlib.AbstractContextManager[None]:
   """Names the extra to install where an import in the block fails."""
-  return installation.extra(_BEAM, f"--runner={_BEAM}")
+  return installation.extra("beam", f"--runner={_BEAM}")
 
 
 # ---------------------------------------------------------------------------------------------
