@@ -1,8 +1,8 @@
 """Blocks of a transformer as onnxruntime's operators; `model/block_notes.py` says what is noted.
 
-What is fastest was measured, see docs/benchmarks.md: matrix products as `Gemm` with their bias on
-`[M, W]`, GELU and the whole attention as one operator each, and LayerNorm as ONNX' own, as
-onnxruntime's operator that adds the residual, too, takes five times as long on CPUs.
+The forms are those that were fastest on a CPU with onnxruntime 1.31: matrix products as `Gemm` with
+their bias on `[M, W]`, GELU and the whole attention as one operator each, and LayerNorm as ONNX'
+own, as onnxruntime's operator that adds the residual, too, takes five times as long.
 
 Letters in shapes: B = batch size, S = sequence length, W = width, M = B * S.
 """

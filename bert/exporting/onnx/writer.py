@@ -18,7 +18,11 @@ import onnx
 import tensorflow as tf
 from onnx import helper
 
-from bert.exporting.onnx import blocks, operations
+from bert.exporting.onnx import (
+  array_operations,  # noqa: F401 (registers its operations)
+  blocks,
+  operations,
+)
 from bert.exporting.onnx.names import INPUTS
 from bert.exporting.onnx.nodes import Constant, Nodes, onnx_type
 from bert.exporting.token_graph import TokenGraph
