@@ -74,7 +74,12 @@ def check(graph, model):
 
 def test_outputs_are_those_of_tensorflow(tmp_path):
   graph = graph_of("encoder")
-  check(graph, written(graph, tmp_path))
+  model = written(graph, tmp_path)
+  check(graph, model)
+  for wrong in (np.full([1, 4], 20), np.ones([1, 17])):  # 20 tokens, 16 positions
+    with pytest.raises(ValueError, match=r"model\.tflite cannot compute rows \[1, \d+\]: "):
+      model(dict.fromkeys(FEATURES, wrong))
+  check(graph, model)
 
 
 TASKS = [*(kind.name for kind in kinds.registered().values()), *BEAMS]
