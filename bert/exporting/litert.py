@@ -116,7 +116,7 @@ def _calibrated(converter: tf.lite.TFLiteConverter, batches: list[dict[str, np.n
     debugger = tf.lite.experimental.QuantizationDebugger(
       converter=converter, debug_dataset=lambda: batches, debug_options=options
     )
-  return debugger.get_nondebug_quantized_model()
+    return debugger.get_nondebug_quantized_model()
 
 
 @contextlib.contextmanager

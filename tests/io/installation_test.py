@@ -9,6 +9,7 @@ from packaging.specifiers import SpecifierSet
 
 import bert
 from bert.io import installation
+from bert.predicting.engines import registry
 from tests.kit.paths import ROOT, SAMPLES
 
 
@@ -59,11 +60,12 @@ def test_workflows_try_the_supported_pythons():
 
 def test_extras_that_are_named_exist():
   project = (ROOT / "pyproject.toml").read_text()
+  named = {kind.extra for kind in registry._ENGINES.values() if kind.extra}
   for path in [*ROOT.glob("*.py"), *(ROOT / "bert").rglob("*.py")]:
-    for line in path.read_text().splitlines():
-      if "installation.extra(" in line:
-        name = line.split('extra("')[1].split('"')[0]
-        assert f"\n{name} = [" in project, (path, name)
+    named.update(re.findall(r'installation\.extra\("(\w+)"', path.read_text()))
+  assert len(named) > 4
+  for name in named:
+    assert f"\n{name} = [" in project, name
 
 
 def test_a_new_python_finds_the_package_from_another_folder(tmp_path):

@@ -21,8 +21,13 @@ class LiteRtEngine:
 
   name = "litert"
 
-  def __init__(self, interpreter: Interpreter):
-    """Takes an interpreter; a ValueError says that its model is of another program."""
+  def __init__(self, interpreter: Interpreter, path: str = "the model"):
+    """Takes an interpreter, and the name for messages.
+
+    Raises:
+      ValueError: the model is of another program.
+    """
+    self._path = path
     runner = interpreter.get_signature_runner()
     indexes = {name: each["index"] for name, each in runner.get_input_details().items()}
     if unknown := sorted(indexes.keys() - set(INPUTS.values())):
@@ -34,12 +39,25 @@ class LiteRtEngine:
     self.inputs = tuple(self._places)
 
   def __call__(self, batch: Arrays) -> dict[str, np.ndarray]:
-    """See `engine.Engine`."""
+    """See `engine.Engine`.
+
+    Raises:
+      ValueError: the model cannot compute the batch.
+    """
     given = {index: np.asarray(batch[name], np.int32) for name, index in self._places.items()}
-    self._resize(next(iter(given.values())).shape)
-    for index, values in given.items():
-      self._interpreter.set_tensor(index, values)
-    self._interpreter.invoke()
+    shape = next(iter(given.values())).shape
+    try:
+      self._resize(shape)
+      for index, values in given.items():
+        self._interpreter.set_tensor(index, values)
+      self._interpreter.invoke()
+    except (RuntimeError, ValueError) as error:
+      self._shape = ()
+      reason = str(error).partition("\n")[0]
+      raise ValueError(
+        f"{self._path} cannot compute rows {list(shape)}: {reason:.200}. Rows are no longer than "
+        "the positions of the model, and ids lie in its vocabulary."
+      ) from None
     return {name: self._interpreter.get_tensor(index) for name, index in self._outputs.items()}
 
   def _resize(self, shape: tuple[int, ...]) -> None:
@@ -67,7 +85,8 @@ def load(path: str | os.PathLike, threads: int | None = None) -> LiteRtEngine:
     raise FileNotFoundError(f"{path} does not exist.")
   try:
     with start_lines.hidden():
-      return LiteRtEngine(Interpreter(path, num_threads=threads or installation.num_cores()))
+      interpreter = Interpreter(path, num_threads=threads or installation.num_cores())
+      return LiteRtEngine(interpreter, path)
   except (ValueError, RuntimeError) as error:
     reason = str(error).partition("\n")[0]
     raise ValueError(
