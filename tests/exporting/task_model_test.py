@@ -158,6 +158,7 @@ def test_a_checkpoint_without_the_head_is_refused(trained, tmp_path):
   assert not (tmp_path / "task").exists()
 
 
+@pytest.mark.ci
 def test_other_labels_are_refused(trained, tmp_path):
   (tmp_path / "2").symlink_to(trained / "3")
   (tmp_path / "vocab.txt").symlink_to(trained / "vocab.txt")

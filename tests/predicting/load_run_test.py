@@ -340,6 +340,7 @@ def test_options_reach_the_model(finished):
     Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), max_seq_length=41)
 
 
+@pytest.mark.ci
 def test_the_best_checkpoint_answers_if_there_is_one(finished, tmp_path):
   done = finished("classifier")
   for folder in ("newest", "newest/best"):

@@ -53,6 +53,7 @@ def test_eval_results_are_the_originals_keys_sorted(trained):
   assert lines[0] == "global_step = 60"
 
 
+@pytest.mark.ci
 def test_the_vocabulary_of_the_records_is_found_beside_the_configuration(model, tmp_path):
   records, folder = tmp_path / "a.tfrecord", tmp_path / "model"
   folder.mkdir()

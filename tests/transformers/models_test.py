@@ -307,6 +307,7 @@ def test_a_saved_model_has_the_vectors_of_all_layers(tmp_path):
   assert served(**inputs)["hidden_states"].shape == (3, 2, 7, 16)
 
 
+@pytest.mark.ci
 def test_a_list_of_metrics_is_for_each_output():
   model = room.TFBertForPreTraining(BertConfig(**SIZES))
   model.build_in_name_scope()

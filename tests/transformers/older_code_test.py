@@ -129,6 +129,7 @@ class Scorer(TFBertPreTrainedModel):
     return tf.squeeze(self.score(self.bert(inputs, **kwargs)[0]), -1)
 
 
+@pytest.mark.ci
 def test_a_class_of_your_own_loads_an_encoder_and_is_saved(tmp_path):
   encoder = TFBertModel(BertConfig(**SIZES))
   encoder.save_pretrained(tmp_path / "encoder")
@@ -177,6 +178,7 @@ def test_the_models_own_loss_as_a_method_and_metrics_of_two_outputs(model):
   assert {"start_logits_accuracy", "end_logits_own"} <= set(results)
 
 
+@pytest.mark.ci
 def test_rows_of_tables_that_are_looked_up_often_take_no_longer_steps():
   model = TFBertForSequenceClassification(BertConfig(**SIZES))
   tables = model.bert.embeddings
