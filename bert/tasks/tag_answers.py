@@ -52,8 +52,10 @@ class TagAnswers(Answering):
   @classmethod
   def of_run(cls, facts, settings, tokenizer, max_seq_length, *, doc_stride=None, segment_id=None):
     """Makes that of a run, which has the options' values where they are None."""
-    if doc_stride is None and settings.get("doc_stride", 0) <= max_seq_length - 2:
-      doc_stride = settings.get("doc_stride")
+    # None, the default of the flag, is half a window; so is one that a shorter window has not.
+    trained_with = settings.get("doc_stride")
+    if doc_stride is None and trained_with is not None and trained_with <= max_seq_length - 2:
+      doc_stride = trained_with
     if segment_id is None:
       segment_id = settings.get("segment_id", 0)
     return cls(kind_of(facts), tokenizer, max_seq_length, facts["labels"], doc_stride, segment_id)
