@@ -17,7 +17,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import platform
 import re
 import resource
 import statistics
@@ -328,12 +327,10 @@ def measure_ceilings(peer_python: str) -> dict[str, dict[str, float]]:
 
 def machine() -> dict:
   """Processor, cores and load: who compares two reports needs them."""
-  model = platform.processor() or platform.machine()
-  cpuinfo = pathlib.Path("/proc/cpuinfo")
-  if cpuinfo.exists():
-    found = re.search(r"model name\s*: (.*)", cpuinfo.read_text())
-    model = found[1] if found else model
-  return {"processor": model, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0]}
+  from bert.io import processor
+
+  name = processor.cpu_name()
+  return {"processor": name, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0]}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,19 +1,33 @@
-"""What the processor of this machine can do."""
+"""The processor of this machine: its name, and what it can do."""
 
+import platform
 import re
 
 # Sums of products of 8 bits in 32, on x86; without them sums of two are cut off at 16 bits.
 _EXACT_INT8 = ("avx512_vnni", "avx_vnni", "amx_int8")
 
 
-def cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
+_CPUINFO = "/proc/cpuinfo"
+
+
+def cpu_name(path: str = _CPUINFO) -> str:
+  """Returns the name of the first CPU, or else what the system calls it."""
+  return _value("model name", path) or platform.processor() or platform.machine()
+
+
+def cpu_flags(path: str = _CPUINFO) -> frozenset[str]:
   """Reads the flags of the first CPU, as Linux names them; empty if unknown."""
+  return frozenset(_value("flags|Features", path).split())
+
+
+def _value(names: str, path: str) -> str:
+  """Reads the first value of some names in Linux's list of CPUs; "" where it is not there."""
   try:
     with open(path, encoding="utf-8", errors="replace") as reader:
-      match = re.search(r"^(?:flags|Features)\s*:(.*)$", reader.read(), re.MULTILINE)
+      match = re.search(rf"^(?:{names})[ \t]*:(.*)$", reader.read(), re.MULTILINE)
   except OSError:
-    return frozenset()
-  return frozenset(match[1].split()) if match else frozenset()
+    return ""
+  return match[1].strip() if match else ""
 
 
 def cuts_off_int8(flags: frozenset[str]) -> bool:

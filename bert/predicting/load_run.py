@@ -17,8 +17,8 @@ from bert.checkpoints import model_files, model_source
 from bert.model.configuration import BertConfig
 from bert.model.task_head import Head
 from bert.predicting.load_model import check_length
-from bert.tasks import answering, kinds
-from bert.tasks.answering import Answering
+from bert.tasks import kinds
+from bert.tasks.answering import Answering, check_options
 
 
 class Run(NamedTuple):
@@ -61,12 +61,12 @@ def answering_of(run: Run, **options: Any) -> tuple[Answering, Head]:
 
   answering_class = run.kind.answering_class()
   max_seq_length = options.pop("max_seq_length", run.max_seq_length)
-  answering.check_options(answering_class, options)
+  check_options(answering_class, options)
   check_length(max_seq_length, run.config.longest_sequence)
   settings = {**run.settings, **answering_class.head_settings(options)}
   head = run.kind.head_class().of_run(run.facts, settings)
   tokenizer = tokenization.load_tokenizer(run.vocab_file, run.facts.get("do_lower_case", True))
-  made = answering.of_run(run.facts, run.settings, tokenizer, max_seq_length, **options)
+  made = answering_class.of_run(run.facts, run.settings, tokenizer, max_seq_length, **options)
   return made, head
 
 

@@ -8,8 +8,6 @@ The task itself reads the file, says what a `Predictor` takes of it, and scores 
 
 import json
 import os
-import platform
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +18,7 @@ from absl import logging
 from bert import tokenization
 from bert.exporting import model_folder
 from bert.exporting.model_folder import FILES, Described
-from bert.io import atomic_files, filesystem, installation, json_files
+from bert.io import atomic_files, filesystem, installation, json_files, processor
 from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, flag_groups, run_files, run_settings
@@ -101,15 +99,15 @@ def write(folder: str, report: Mapping[str, Any]) -> None:
 def _models_in(folder: str) -> Iterator[tuple[str, str]]:
   """Yields the engines that are installed, and the precisions that they read there."""
   for engine, format_name in registry.FORMATS.items():
-    files = [
-      (precision, file)
+    precisions = [
+      precision
       for precision, file in FILES[format_name].items()
       if filesystem.is_file(os.path.join(folder, file))
     ]
-    if files and not registry.is_installed(engine):
+    if precisions and not registry.is_installed(engine):
       logging.warning("%s is not installed: its models are not in the report.", engine)
       continue
-    yield from ((engine, precision) for precision, _ in files)
+    yield from ((engine, precision) for precision in precisions)
 
 
 def _task(folder: str, model: Described, eval_file: str, trained_in: str | None) -> Any:
@@ -148,6 +146,7 @@ def _scores(task: Any, data: Any, answers: Sequence[Mapping[str, Any]]) -> dict[
   try:
     found = task.score_answers(data, answers)
   except (KeyError, NotImplementedError, AttributeError, TypeError, ValueError) as error:
+    # A task of a user's own may fail in any of these ways, and must not cost the finished models.
     logging.warning(
       "The task %s does not score answers (%s: %s): the report has agreement alone.",
       *(task.name, type(error).__name__, error),
@@ -217,9 +216,4 @@ def _line(row: Row) -> str:
 
 def machine() -> dict[str, Any]:
   """Names the processor and counts the cores that this process may use."""
-  found = None
-  if os.path.isfile("/proc/cpuinfo"):
-    with open("/proc/cpuinfo", encoding="utf-8") as reader:
-      found = re.search(r"model name\s*: (.*)", reader.read())
-  processor = found[1] if found else platform.processor() or platform.machine()
-  return {"processor": processor, "cores": installation.num_cores()}
+  return {"processor": processor.cpu_name(), "cores": installation.num_cores()}
