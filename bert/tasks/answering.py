@@ -28,6 +28,8 @@ Item = Mapping[str, Any]  # name -> a text, or a list of texts
 Row = Mapping[str, Any]
 Scores = Mapping[str, np.ndarray]  # of a row: what is of tokens has the length of the row
 
+_EXAMPLE_TEXTS = ("The storm closed both runways.", "No aircraft could land.")
+
 
 class Answering:
   """From items to rows, and from the scores of the rows to an answer.
@@ -36,12 +38,18 @@ class Answering:
     inputs: names of an item's texts.
     list_inputs: those of them that are lists of texts.
     needs_pairs: whether `text_b` cannot be empty, because the model compares it with `text_a`.
+    display: how an answer is best shown.
+    label_names: of the classes; empty where answers are none.
     tokenizer: of the model.
     max_seq_length: the number of tokens in a row, special ones included, at most.
   """
 
   list_inputs: ClassVar[tuple[str, ...]] = ()
   needs_pairs: ClassVar[bool] = False
+  # How an answer is best shown, for pages and reports: `classes`, `score`, `similarity`,
+  # `entities`, `answer` (a part of a text), `choices`, or a plain table of its `values`.
+  display: str = "values"
+  label_names: Sequence[str] = ()
 
   def __init__(self, kind: kinds.Kind, tokenizer: Any, max_seq_length: int):
     self.inputs = kind.inputs
@@ -86,6 +94,59 @@ class Answering:
   def answer(self, item: Item, rows: Sequence[Row], scores: Sequence[Scores]) -> dict[str, Any]:
     """Makes the answer to an item from the scores of its rows: plain values and arrays by name."""
     raise NotImplementedError
+
+  # -------------------------------------------------------------------------------------------
+  # As JSON, for a server's clients. Answers themselves are JSON once arrays are lists.
+
+  @property
+  def example(self) -> dict[str, Any]:
+    """An item to try, and to show what the model takes."""
+    texts = dict(zip(self.inputs, _EXAMPLE_TEXTS, strict=False))
+    return {name: [text] if name in self.list_inputs else text for name, text in texts.items()}
+
+  def item_schema(self) -> dict[str, Any]:
+    """Describes an item that has its texts by name, as a JSON Schema.
+
+    Example:
+      >>> kind = kinds.find("swag")
+      >>> kind.answering_class()(kind, None, 128).item_schema()["required"]
+      ['context', 'choices']
+    """
+    text = {"type": "string"}
+    texts = {"type": "array", "items": {**text, "minLength": 1}, "minItems": 1}
+    names = {name: texts if name in self.list_inputs else text for name in self.inputs}
+    optional = () if self.needs_pairs else ("text_b",)
+    return {
+      "type": "object",
+      "properties": names,
+      "required": [name for name in names if name not in optional],
+      "additionalProperties": False,
+    }
+
+  def predictions(
+    self, answer: Mapping[str, Any], scores: Sequence[Scores], raw_scores: bool = False
+  ) -> list[dict[str, Any]]:
+    """Lists an answer as labels with scores, the highest first: what servers of classifiers return.
+
+    Args:
+      answer: of `answer`.
+      scores: of the rows that it was made of.
+      raw_scores: whether scores are the model's own instead of probabilities, where it has both.
+
+    Returns:
+      Dicts with `label` and `score`, and what else belongs to them. The answer itself, where it is
+      no such thing.
+    """
+    del scores, raw_scores
+    return [dict(answer)]
+
+  def relevance(self, answer: Mapping[str, Any], scores: Sequence[Scores]) -> float | None:
+    """Returns how well `text_b` answers `text_a`, from 0 to 1 or unbounded, for ranking texts.
+
+    None where the model does not compare two texts.
+    """
+    del answer, scores
+    return None
 
   def _row(self, text_a: str, text_b: str = "") -> Row:
     """Makes the row of a text or a pair, cut as in training; an empty `text_b` is no text."""

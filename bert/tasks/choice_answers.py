@@ -14,6 +14,7 @@ class ChoiceAnswers(Answering):
   """A row for each choice; `choice` is the number of the best, `probabilities` float32 `[N]`."""
 
   list_inputs: ClassVar = ("choices",)
+  display = "choices"
 
   def rows(self, item):
     """Makes the rows of the text with each choice."""
@@ -24,3 +25,17 @@ class ChoiceAnswers(Answering):
     """Compares the scores."""
     logits = np.concatenate([each["logits"] for each in scores])
     return {"choice": int(np.argmax(logits)), "probabilities": softmax(logits)}
+
+  @property
+  def example(self):
+    """A beginning, and ends to choose from."""
+    context, choices = self.inputs
+    ends = ["opens an umbrella.", "waters the moon.", "is a Tuesday."]
+    return {context: "It begins to rain, so she", choices: ends}
+
+  def predictions(self, answer, scores, raw_scores=False):
+    """Lists the numbers of the choices, from 0, as labels."""
+    logits = np.concatenate([each["logits"] for each in scores])
+    values = logits if raw_scores else answer["probabilities"]
+    order = np.argsort(-values, kind="stable")
+    return [{"label": str(index), "score": float(values[index])} for index in order.tolist()]

@@ -17,6 +17,7 @@ class PairAnswers(Answering):
   """A row for each of both texts; `similarity` is the cosine of the angle between their vectors."""
 
   needs_pairs: ClassVar = True
+  display = "similarity"
 
   def rows(self, item):
     """Makes the rows of both texts."""
@@ -26,6 +27,14 @@ class PairAnswers(Answering):
     """Compares the vectors, float32 `[W]`."""
     one, other = (_normalized(each["vectors"]) for each in scores)
     return {"similarity": float(np.sum(one * other))}
+
+  def predictions(self, answer, scores, raw_scores=False):
+    """Lists the similarity, which is called so."""
+    return [{"label": "similarity", "score": answer["similarity"]}]
+
+  def relevance(self, answer, scores):
+    """Returns the similarity."""
+    return answer["similarity"]
 
 
 def _normalized(vector: np.ndarray) -> np.ndarray:

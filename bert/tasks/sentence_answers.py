@@ -49,6 +49,9 @@ class SentenceAnswers(Answering):
     """
     super().__init__(kind, tokenizer, max_seq_length)
     self._labels = list(label_names)
+    is_score = problem_type == "regression"
+    self.label_names = () if is_score else self._labels
+    self.display = "score" if is_score else "classes"
     self._problem_type = problem_type
     self._label_scale = np.float32(label_scale)
     self._windows = windows
@@ -87,9 +90,34 @@ class SentenceAnswers(Answering):
 
   def answer(self, item, rows, scores):
     """Pools the logits of windows, and names the label that they say."""
+    return self._answer(self._pooled(scores))
+
+  def predictions(self, answer, scores, raw_scores=False):
+    """Lists all classes, or the score alone, which is called so."""
+    logits = self._pooled(scores)
+    if self._problem_type == "regression":
+      return [{"label": "score", "score": float(logits[0]) if raw_scores else answer["score"]}]
+    values = logits if raw_scores else answer["probabilities"]
+    found = zip(self._labels, values, strict=True)
+    ranked = sorted(found, key=lambda pair: -pair[1])
+    return [{"label": label, "score": float(value)} for label, value in ranked]
+
+  def relevance(self, answer, scores):
+    """Returns the score, or the probability of the last of two classes, as in MRPC, QQP and QNLI.
+
+    Rankers of transformers have one class alone, whose logit is the score.
+    """
+    if self._problem_type == "regression":
+      return answer["score"]
+    if len(self._labels) == 1:
+      return float(sigmoid(self._pooled(scores))[0])
+    return float(answer["probabilities"][1]) if len(self._labels) == 2 else None
+
+  def _pooled(self, scores) -> np.ndarray:
+    """The logits of a text, `[C]`, from those of its windows."""
     logits = np.stack([each["logits"] for each in scores])
     is_max = self._windows is not None and self._windows.pooling == "max"
-    return self._answer(logits.max(axis=0) if is_max else logits.mean(axis=0))
+    return logits.max(axis=0) if is_max else logits.mean(axis=0)
 
   def _answer(self, logits: np.ndarray) -> dict[str, Any]:
     if self._problem_type == "regression":

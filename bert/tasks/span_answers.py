@@ -26,6 +26,8 @@ class SpanAnswers(Answering):
   where questions may have no answer, `null_odds`: the score of no answer less that of the best.
   """
 
+  display = "answer"
+
   def __init__(
     self,
     kind,
@@ -120,6 +122,21 @@ class SpanAnswers(Answering):
       mask_padding=head.mask_padding or null_rule != "bert",
       **values,
     )
+
+  @property
+  def example(self):
+    """A question that the paragraph answers."""
+    return {
+      "question": "Who was its first programmer?",
+      "context": "The Analytical Engine was designed by Charles Babbage. Its first programmer was "
+      "Ada Lovelace.",
+    }
+
+  def predictions(self, answer, scores, raw_scores=False):
+    """Lists the answer, which is its own label; of no answer the label is empty."""
+    score = answer["score" if raw_scores else "probability"]
+    places = {"start": answer["start"], "end": answer["end"]}
+    return [{"label": answer["answer"], "score": float(score), **places}]
 
   @classmethod
   def head_settings(cls, options):

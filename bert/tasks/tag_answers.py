@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert.tasks import tagging
+from bert.tasks import label_schemes, tagging
 from bert.tasks.answering import Answering, kind_of, softmax
 
 # As `conll_files.py`, whose lines are sentences here: a no-break space, say, is part of a word.
@@ -22,6 +22,8 @@ class TagAnswers(Answering):
   the one after its last; `probabilities`, float32 `[N]`, of the tags; `num_words`, N; and
   `entities`, see `tagging.entity_records`.
   """
+
+  display = "entities"
 
   def __init__(
     self,
@@ -46,6 +48,7 @@ class TagAnswers(Answering):
     """
     super().__init__(kind, tokenizer, max_seq_length)
     self._labels = list(label_names)
+    self.label_names = self._labels
     self._stride = tagging.check_lengths(max_seq_length, doc_stride)
     self._segment_id = segment_id
 
@@ -93,3 +96,31 @@ class TagAnswers(Answering):
     }
     places = answer["starts"], answer["ends"], answer["probabilities"]
     return {**answer, "entities": tagging.entities_of_tags(text, tags, *places)}
+
+  @property
+  def example(self):
+    """A sentence with names."""
+    [name] = self.inputs
+    return {name: "Ada Lovelace met Charles Babbage in London on 5 June 1833 ."}
+
+  def predictions(self, answer, scores, raw_scores=False):
+    """Lists the entities in the order of the text, by the names that transformers has for them.
+
+    Where tags are no entities, parts of speech say, it lists the words.
+    """
+    found = answer["entities"]
+    if label_schemes.recognise(answer["tags"]) == "plain":
+      columns = (answer[name] for name in ("words", "tags", "starts", "ends", "probabilities"))
+      names = ("text", "type", "start", "end", "probability")
+      found = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    return [
+      {
+        "label": each["type"],
+        "entity_group": each["type"],
+        "score": float(each["probability"]),
+        "word": each["text"],
+        "start": int(each["start"]),
+        "end": int(each["end"]),
+      }
+      for each in found
+    ]
