@@ -18,8 +18,7 @@ from torch_weights import config_of, load_encoder
 def main():
   args = parse()
   torch.manual_seed(args.seed)
-  # On a GPU TensorFlow's products of float32 are of TF32 unless told otherwise: these are, too.
-  torch.set_float32_matmul_precision("high" if args.device == "cuda" else "highest")
+  torch.set_float32_matmul_precision("highest")  # no TF32, as here without --allow_tf32
   tokenizer = transformers.BertTokenizer(vocab=os.path.join(args.weights, "vocab.txt"))
   with open(os.path.join(args.weights, "bert_config.json")) as reader:
     config = config_of(json.load(reader), num_labels=2)

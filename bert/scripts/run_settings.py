@@ -360,7 +360,7 @@ def resolve(settings: RunSettings) -> RunSettings:
   is_tpu = bool(settings.get("use_tpu"))
   unused = {} if is_tpu else flag_groups.IGNORED_WITHOUT_TPU
   command_line.explain_ignored_flags({**flag_groups.IGNORED, **unused})
-  hardware.start_tensorflow()
+  hardware.start_tensorflow(bool(settings.get("allow_tf32")))
   if settings.get("distribution_strategy") == "multi_worker":
     settings.create_strategy()  # from here on each process knows whether it is the chief
   if settings.init_checkpoint:

@@ -144,6 +144,12 @@ def define_model_flags(
         "Data type of matrix products; auto: bfloat16 where this machine has instructions for it. "
         "Variables, softmax, LayerNorm and the loss stay float32.",
       )
+      flags.DEFINE_bool(
+        "allow_tf32",
+        False,
+        "On NVIDIA GPUs since Ampere: round the factors of float32 products to TF32 (10 bits), "
+        "which is faster.",
+      )
 
 
 def define_prediction_dtype_flag() -> None:

@@ -3,13 +3,13 @@
   python -m tests.kit.check_gpu --peer_python=.bench-venv/bin/python
 
   goldens    forward passes, losses and steps beside recorded outputs of the originals: tests of
-             this project, in float32 with TF32 switched off
+             this project, in float32 without TF32
   mirrored   `--distribution_strategy=mirrored` on one and on two devices takes the steps of none.
              Of one GPU the two are parts, between which TensorFlow adds without NCCL
   memory     a batch twice as large as the GPU ends in one message
   kill       a run that is killed and resumed equals one that never stopped, to the bit
   training   `run_classifier.py` with each `--dtype` and `--fast`, beside transformers: speeds, and
-             mean losses near float32's. TF32 is on in both, as TensorFlow starts.
+             mean losses near float32's. TF32 is off in both.
              Without --weights the model has BERT-Base's size and random weights
 
 Each is a process of its own, one after another, and the log of each lies in --log_dir.
@@ -213,9 +213,7 @@ def machine_lines(plan: Plan, listed: Sequence[Mapping]) -> list[str]:
     f"GPU: {'; '.join(gpus)}; {cuda}" if plan.is_gpu else "GPU: not checked, small form on the CPU",
     f"TensorFlow {devices['tensorflow']}, Python {devices['python']}; beside it {peer or 'nobody'}",
     f"{machine['cores']} cores of {machine['processor']}",
-    "TF32: off in goldens and mirrored, else as TensorFlow and the peer's settings have it: on"
-    if plan.is_gpu
-    else "TF32: no CPU has it",
+    "TF32: off, here and in the peer" if plan.is_gpu else "TF32: no CPU has it",
   ]
 
 

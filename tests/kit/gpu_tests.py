@@ -1,7 +1,8 @@
 """The tests that `make check-gpu` runs in processes of pytest, and the rows of its table from them.
 
 The tests are those of the project, unchanged; `check_report.py` is the plug-in that tells how they
-ended. TF32 is off in goldens and `mirrored`, whose tolerances are of float32.
+ended. TF32 is switched off for goldens and `mirrored`: not all of these processes are started by a
+script, which does so itself.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 Both train on the same sentence pairs from the same weights, with the settings of
 `benchmarks/fine_tuning.py`. The mean loss of our steps must be near that of float32, whose run has
-the same data and the same dropout. On a GPU TF32 is on in both.
+the same data and the same dropout. On a GPU TF32 is off in both.
 """
 
 import argparse

@@ -129,3 +129,17 @@ def test_a_module_is_hidden_while_tensorflow_is_imported():
       importlib.import_module("this")
     assert importlib.import_module("os") is os, "what is there stays"
   assert importlib.util.find_spec("this")
+
+
+@pytest.mark.parametrize("allow_tf32", [False, True])
+def test_float32_is_float32_unless_tf32_is_asked_for(allow_tf32):
+  import tensorflow as tf
+
+  enabled = tf.config.experimental.tensor_float_32_execution_enabled
+  try:
+    hardware.start_tensorflow(allow_tf32)
+    assert enabled() is allow_tf32
+    hardware.start_tensorflow()
+    assert not enabled()
+  finally:
+    tf.config.experimental.enable_tensor_float_32_execution(True)
