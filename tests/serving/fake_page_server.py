@@ -222,7 +222,7 @@ class FakeServer:
         Route("/page/{name}", lambda request: _file(request.path_params["name"])),
         Route("/health", lambda request: Response(status_code=200 if self.is_ready else 503)),
         Route("/info", self._info),
-        Route("/openapi.json", lambda request: _json(self.openapi)),
+        Route("/openapi.json", self._openapi),
         *(Route(path, self._call(call), methods=["POST"]) for path, call in answers.items()),
       ]
     )
@@ -239,6 +239,9 @@ class FakeServer:
     common = {"engine": "onnxruntime", "max_seq_length": MAX_SEQ_LENGTH, "version": 1}
     listed = [{"name": name, **common, **each.about} for name, each in self.models.items()]
     return self._refused(request) or _json({"models": listed})
+
+  async def _openapi(self, request: Request) -> Response:
+    return self._refused(request) or _json(self.openapi)
 
   def _call(self, answer):
     async def call(request: Request) -> Response:
@@ -265,11 +268,13 @@ class FakeServer:
   def _masked_words(self, body):
     words = [("paris", 0.62), ("lyon", 0.2), ("lille", 0.07), ("##s", 0.04), ("nice", 0.0004)]
     guesses = [{"token": token, "probability": share} for token, share in words]
-    return {
-      "masked_words": [
-        {"text": item, "masks": [guesses] * item.count("[MASK]")} for item in body["items"]
-      ]
-    }
+    found = []
+    for item in body["items"]:
+      texts = [item] if isinstance(item, str) else item
+      masks = [guesses] * " ".join(texts).count("[MASK]")
+      pair = {"text_b": texts[1], "next_sentence": 0.91} if len(texts) > 1 else {}
+      found.append({"text": texts[0], "masks": masks, **pair})
+    return {"masked_words": found}
 
   def _attention(self, body):
     texts = [body["text"], *([body["text_pair"]] if body.get("text_pair") else [])]

@@ -37,6 +37,7 @@ SHOWN = {
   ("encoder", "attention"): {"is-first": "14 word pieces, layer 3, head 0", "to": "[CLS]"},
 }
 COLOURFUL = [("topics", "answer"), ("names", "answer"), ("encoder", "attention")]
+NAMED = {"model": "encoder"}
 FAILED = "Failed to load resource"  # Chromium's words for each status from 400
 
 
@@ -121,6 +122,19 @@ def test_a_question_without_an_answer_says_so(page, server):
   assert page.locator("#answer .none").text_content() == "The text does not answer the question."
 
 
+def test_masks_of_two_texts_are_filled(page, server):
+  visit(page, server, "encoder", "masked_words")
+  page.get_by_label("Text", exact=True).fill("In [MASK].")
+  page.get_by_label("Second text").fill("[MASK] or [MASK]")
+  run(page)
+  assert page.locator("#answer .text").all_text_contents() == ["In paris.", "paris or paris"]
+  assert page.locator("#answer h2").all_text_contents() == ["Mask 1", "Mask 2", "Mask 3"]
+  assert page.get_by_text("Second text follows: 91.0%").is_visible()
+  assert server.calls == [
+    ("/masked_words", {"items": [["In [MASK].", "[MASK] or [MASK]"]], **NAMED})
+  ]
+
+
 def test_further_labels_are_shown_on_demand(page, server):
   visit(page, server, "topics")
   run(page)
@@ -195,7 +209,7 @@ def test_labels_that_are_markup_stay_text(page, server):
 def test_marks_stand_right_behind_an_emoji(page, server):
   visit(page, server, "names")
   page.get_by_label("Text", exact=True).fill(
-    "\U0001f600 \U0001f468‍\U0001f469‍\U0001f467 Ada Lovelace \U0001f600"
+    "\U0001f600 \U0001f468\u200d\U0001f469\u200d\U0001f467 Ada Lovelace \U0001f600"
   )
   run(page)
   assert page.locator("mark.entity").text_content() == "Ada LovelacePER"
@@ -412,6 +426,17 @@ def test_an_answer_that_comes_too_late_is_not_shown(page, server):
   assert page.locator("#result").get_attribute("aria-busy") == "false"
 
 
+def test_a_slow_call_is_explained(page, server):
+  page.clock.install()
+  visit(page, server)
+  server.delay_s = 1.0
+  page.locator("#send").click()
+  page.clock.fast_forward(3100)
+  page.get_by_text("A first call may have to load the model.").wait_for()
+  page.locator("#latency").wait_for()
+  assert page.locator("#slow").text_content() == ""
+
+
 # -------------------------------------------------------------------------------------------------
 # Routes.
 
@@ -450,8 +475,19 @@ def test_routes_are_described(browser, server, width, scheme):
     assert text.startswith("POST/v1/embeddingsMakes vectors.")
     assert "inputtext or list of text requiredOne or more <b>texts</b>." in text
     assert "429Too much." in text
-    page.locator(".example summary").first.click()
+    page.get_by_text("Example", exact=True).first.click()
     example = json.loads(page.locator(".example pre").first.text_content())
-    assert example == {"input": "text", "model": "text", "encoding_format": "base64"}
+    assert example == {"input": "text"}
+    page.get_by_text("Errors: 422, 429").click()
     assert browsers.serious_findings(page) == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_routes_ask_for_the_key_where_one_is_needed(page, server):
+  page.expected_errors.append(FAILED)
+  server.openapi, server.key = described_routes(), "secret-1"
+  page.goto(f"{server.url}docs")
+  page.get_by_text("The server asks for an API key.").wait_for()
+  page.get_by_label("Key of this server").fill("secret-1")
+  page.keyboard.press("Enter")
+  page.locator(".route").first.wait_for()

@@ -1,10 +1,12 @@
 // The page of routes: `openapi.json` as text, tables and examples.
 
-import { get } from "./calls.js";
+import { get, setKey } from "./calls.js";
 import { element, scrolled } from "./dom.js";
 import { Schemas } from "./schemas.js";
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
+
+const UNSAID = "Successful Response"; // FastAPI's words for an answer of which nothing is said
 
 const at = (id) => document.getElementById(id);
 
@@ -14,6 +16,7 @@ async function start() {
     description = await get("/openapi.json");
   } catch (error) {
     at("about").textContent = error.message;
+    if (error.status === 401) at("key-box").hidden = !(at("key-box").open = true);
     return;
   }
   const { title = "", description: text = "", version = "" } = description.info ?? {};
@@ -108,7 +111,7 @@ function bodyOf(title, media, schemas) {
 
 function exampleOf(media, schemas, title) {
   const example = schemas.exampleOf(media);
-  if (example === undefined || example === null) return null;
+  if (example === undefined) return null;
   const text = typeof example === "string" ? example : JSON.stringify(example, null, 2);
   const pre = element("pre", { tabindex: "0", dir: "ltr", "aria-label": `Example: ${title}` }, text);
   return element("details", { class: "example" }, element("summary", {}, "Example"), pre);
@@ -121,7 +124,8 @@ function responsesOf(responses, schemas) {
     const media = mediaOf(each);
     const title = `Answer, ${status}`;
     if (media && !isEmpty(media)) return bodyOf(title, media, schemas);
-    return part(title, element("p", { class: "hint" }, each.description ?? "Without content"));
+    const words = each.description ?? "";
+    return words === UNSAID ? null : part(title, element("p", { class: "hint" }, words));
   });
   if (bad.length) {
     const rows = bad.map(([status, each]) =>
@@ -133,7 +137,9 @@ function responsesOf(responses, schemas) {
       ),
     );
     const table = element("table", { class: "table" }, element("tbody", {}, rows));
-    parts.push(part("Errors", scrolled(table, "Errors")));
+    const title = `Errors: ${bad.map(([status]) => status).join(", ")}`;
+    const head = element("summary", {}, title);
+    parts.push(element("details", { class: "example" }, head, scrolled(table, "Errors")));
   }
   return parts;
 }
@@ -167,5 +173,10 @@ function fieldRow(name, schema, isRequired, schemas) {
     element("td", {}, coded([description, byDefault].filter(Boolean).join(" "))),
   );
 }
+
+at("key").addEventListener("change", () => {
+  setKey(at("key").value);
+  start();
+});
 
 start();

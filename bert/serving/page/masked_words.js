@@ -9,7 +9,9 @@ export function maskedWordsView({ masks, next_sentence: next, tokens }, item, mo
     return { nodes: [element("p", { class: "none" }, sentence)], summary: sentence };
   }
   const best = masks.map((guesses) => guesses[0].token.trim());
-  const nodes = [filled(item.text, best, model.mask_token), ...masks.map(ranking)];
+  const words = [...best]; // those of the second text come last
+  const texts = [item.text, item.text_pair].filter(Boolean);
+  const nodes = [...texts.map((text) => filled(text, words, model.mask_token)), ...masks.map(ranking)];
   if (typeof next === "number") {
     nodes.push(element("p", { class: "sure" }, `Second text follows: ${percent(next)}`));
   }
@@ -17,12 +19,12 @@ export function maskedWordsView({ masks, next_sentence: next, tokens }, item, mo
   return { nodes, summary: `${counted(masks.length, "mask")}: ${best.join(", ")}.` };
 }
 
-/** The text with its masks filled; a piece `##s` joins the word before it. */
+/** The text with its masks filled from `words`; a piece `##s` joins the word before it. */
 function filled(text, words, mask) {
   const parts = text.split(mask);
   const nodes = [parts[0]];
-  parts.slice(1).forEach((part, index) => {
-    const word = words[index]; // a text that was cut has masks that the model did not see
+  parts.slice(1).forEach((part) => {
+    const word = words.shift(); // a text that was cut has masks that the model did not see
     const isPiece = word?.startsWith("##");
     if (isPiece) nodes.push(nodes.pop().trimEnd());
     nodes.push(element("mark", { class: "span" }, isPiece ? word.slice(2) : (word ?? mask)), part);

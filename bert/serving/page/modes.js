@@ -64,9 +64,13 @@ export const MODES = [
         label: "Text",
         value: `The capital of France is ${model.mask_token}.`,
       },
+      { kind: "text", name: "text_pair", label: "Second text", value: "", isOptional: true },
     ],
-    request: (item) => ({ path: "/masked_words", body: { items: [item.text] } }),
-    answer: (data) => (data.masked_words ?? data.answers)[0],
+    request: ({ text, text_pair: other }) => ({
+      path: "/masked_words",
+      body: { items: [other ? [text, other] : text] },
+    }),
+    answer: (data) => data.masked_words[0],
     display: () => "masked_words",
   },
   {

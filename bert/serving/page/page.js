@@ -11,7 +11,9 @@ import { modelsOf, modesOf, requestOf } from "./modes.js";
 import { snippets } from "./snippets.js";
 import { show } from "./views.js";
 
-const POLL_MS = 1500;
+const POLL_MS = 1500; // between two questions whether the server is ready, at first
+const MOST_POLL_MS = 10_000;
+const SLOW_MS = 3000; // what is slower is said in words
 
 const at = (id) => document.getElementById(id);
 
@@ -20,6 +22,7 @@ let model = null;
 let mode = null;
 let readValues = () => ({});
 let running = null; // the `AbortController` of the call in flight
+let slowTimer = 0;
 let isPolling = false; // whether `/health` is being asked
 let isAnswered = false; // whether an answer of this mode is shown
 const written = new Map(); // what was in the form, by model and mode
@@ -31,11 +34,11 @@ const written = new Map(); // what was in the form, by model and mode
 async function connect() {
   if (isPolling) return;
   isPolling = true;
-  for (let isHealthy; !isHealthy; ) {
-    isHealthy = await calls.isHealthy();
+  for (let wait = POLL_MS; ; wait = Math.min(wait * 1.3, MOST_POLL_MS)) {
+    const isHealthy = await calls.isHealthy();
     if (isHealthy) break;
     setStatus("waiting", isHealthy === null ? "No answer from the server" : "Loading the model…");
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await new Promise((resolve) => setTimeout(resolve, wait));
   }
   isPolling = false;
   if (models.length) setStatus("ready", "Ready");
@@ -183,9 +186,14 @@ async function send() {
   }
 }
 
+const SLOW = "Still computing. A first call may have to load the model.";
+
 function setBusy(isBusy) {
   at("result").setAttribute("aria-busy", String(isBusy));
   at("progress").hidden = !isBusy;
+  clearTimeout(slowTimer);
+  at("slow").textContent = "";
+  if (isBusy) slowTimer = setTimeout(() => (at("slow").textContent = SLOW), SLOW_MS);
   at("send").classList.toggle("is-busy", isBusy);
 }
 

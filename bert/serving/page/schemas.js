@@ -52,12 +52,17 @@ export class Schemas {
     return objects.find((each) => each.properties);
   }
 
-  /** The example that a media type or a schema has, else one made of the schema. */
+  /**
+   * The example that a media type or a schema has, else one made of what the schema requires.
+   *
+   * None, undefined, where the schema does not say enough.
+   */
   exampleOf({ example, examples, schema }) {
     if (example !== undefined) return example;
     const named = Object.values(examples ?? {})[0];
     if (named?.value !== undefined) return named.value;
-    return schema ? this.made(schema, 0) : undefined;
+    const made = schema ? this.made(schema, 0) : undefined;
+    return isWhole(made) ? made : undefined;
   }
 
   made(given, depth) {
@@ -67,16 +72,23 @@ export class Schemas {
     if (schema.default !== undefined && schema.default !== null) return schema.default;
     if ("const" in schema) return schema.const;
     if (schema.enum) return schema.enum[0];
-    if (depth > 5) return null;
+    if (depth > 5) return undefined;
     const choice = (schema.anyOf ?? schema.oneOf ?? schema.allOf)?.[0];
     if (choice) return this.made(choice, depth + 1);
     if (schema.properties) {
-      const pairs = Object.entries(schema.properties);
+      const all = Object.entries(schema.properties);
+      const required = all.filter(([name]) => schema.required?.includes(name));
+      const pairs = required.length ? required : all;
       return Object.fromEntries(pairs.map(([name, each]) => [name, this.made(each, depth + 1)]));
     }
     if (schema.type === "array") return schema.items ? [this.made(schema.items, depth + 1)] : [];
-    return { string: "text", integer: 0, number: 0.5, boolean: true, object: {} }[schema.type] ?? null;
+    return { string: "text", integer: 0, number: 0.5, boolean: true, object: {} }[schema.type];
   }
+}
+
+function isWhole(value) {
+  if (typeof value !== "object" || value === null) return value !== undefined;
+  return Object.values(value).every(isWhole);
 }
 
 function nameOf(type) {
