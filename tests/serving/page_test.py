@@ -84,6 +84,16 @@ def only(server, name):
   server.models = {name: server.models[name]}
 
 
+@pytest.mark.parametrize(
+  ("required", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)]
+)
+def test_a_missing_browser_is_named(monkeypatch, required, outcome):
+  monkeypatch.setattr(browsers, "CHROMIUM", "/nowhere/chromium")
+  monkeypatch.setenv("BERT_REQUIRE_BROWSER", required)
+  with pytest.raises(outcome, match="/nowhere/chromium"):
+    browsers.need_browser()
+
+
 # -------------------------------------------------------------------------------------------------
 # Views.
 
@@ -255,6 +265,20 @@ def test_nobody_is_shut_out(browser, server, width, scheme):
       assert browsers.serious_findings(page) == [], (model, mode)
       excess = page.evaluate("document.documentElement.scrollWidth - innerWidth")
       assert excess <= 0, (model, mode)
+
+
+def test_long_texts_and_many_do_not_widen_a_phone(browser, server):
+  with browsers.watched_page(browser, 375) as page:
+    for (model, mode), field, text in (
+      (("names", "answer"), "Text", "Ada" + "x" * 300),
+      (("encoder", "similarity"), "Texts", "\n".join("x" * 90 + str(n) for n in range(9))),
+      (("encoder", "attention"), "Text", "x" * 90 + " and" * 40),
+      (("encoder", "masked_words"), "Text", "x" * 300 + "[MASK]"),
+    ):
+      visit(page, server, model, mode)
+      page.get_by_label(field, exact=True).fill(text)
+      run(page)
+      assert page.evaluate("document.documentElement.scrollWidth") == 375, (model, mode)
 
 
 def test_the_keyboard_alone_will_do(page, server):
