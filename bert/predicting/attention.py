@@ -12,16 +12,20 @@ W = hidden size.
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from absl import logging
 
 from bert.predicting import sentence_vectors
 from bert.predicting.load_model import load_graph, load_model, readable_length
+from bert.predicting.processors import ItemRows, Processor
 
 DEFAULT_LENGTH = 64
 """Of a text whose maps are drawn: word pieces."""
+SERVED_LENGTH = 128
+"""The most word pieces of a map in a server: memory grows with the square, for all heads."""
 
 
 def attention_maps(bert_config, model, input_mask, scope: str | None = None):
@@ -80,15 +84,7 @@ def load(
   """
   config, tokenizer, prefix = load_model(init_checkpoint, max_seq_length=max_seq_length, **options)
   max_seq_length = readable_length(max_seq_length, config.longest_sequence, DEFAULT_LENGTH)
-
-  def build(features):
-    from bert.modeling import BertModel
-
-    model = BertModel(config, False, *(features[name] for name in sentence_vectors.INPUTS))
-    return {"maps": attention_maps(config, model, features["input_mask"])}
-
-  # No map depends on the pooler, which some checkpoints lack.
-  function = load_graph(build, sentence_vectors.INPUTS, prefix, optional=("bert/pooler/",))
+  function = load_engine(config, prefix)
 
   def attend(text: str, text_pair: str | None = None):
     item = text if text_pair is None else (text, text_pair)
@@ -104,3 +100,74 @@ def load(
     return features["tokens"], function(batch)["maps"].numpy()[0]
 
   return attend
+
+
+def load_engine(config, prefix: str):
+  """Loads what computes all maps of a batch: `maps`, float32 `[B, L, N, S, S]`.
+
+  Args:
+    config: of the model, a `BertConfig`.
+    prefix: of its checkpoint.
+
+  Returns:
+    A `load_model.LoadedFunction`.
+  """
+
+  def build(features):
+    from bert.modeling import BertModel
+
+    model = BertModel(config, False, *(features[name] for name in sentence_vectors.INPUTS))
+    return {"maps": attention_maps(config, model, features["input_mask"])}
+
+  # No map depends on the pooler, which some checkpoints lack.
+  return load_graph(build, sentence_vectors.INPUTS, prefix, optional=("bert/pooler/",))
+
+
+# ---------------------------------------------------------------------------------------------
+# One map of a text, as a server is asked for it.
+
+
+class OneMap:
+  """An engine of maps that returns the one that each row names."""
+
+  inputs = (*sentence_vectors.INPUTS, "place")
+
+  def __init__(self, engine: Any):
+    """Takes an engine of `maps`."""
+    self.name = engine.name
+    self._engine = engine
+
+  def __call__(self, batch):
+    """Computes `map`, float32 `[B, S, S]`; `place` of the batch is int `[B, 2]`, layer and head."""
+    maps = self._engine(batch)["maps"]
+    layers, heads = np.asarray(batch["place"]).T
+    return {"map": maps[np.arange(len(maps)), layers, heads]}
+
+
+class MapProcessor(Processor):
+  """A text or a pair, with `layer` and `head` from 0, to `tokens` and `map`, float32 `[S, S]`."""
+
+  def __init__(self, tokenizer, max_seq_length: int, num_layers: int, num_heads: int):
+    """Takes a tokenizer, the most tokens of a text, and the numbers of layers and heads."""
+    self.max_seq_length = max_seq_length
+    self._tokenizer = tokenizer
+    self._numbers = {"layer": num_layers, "head": num_heads}
+
+  def featurize(self, item):
+    """See `Processor`; an item is a text, a pair, or a dict of texts, `layer` and `head`."""
+    place, texts = [0, 0], item
+    if isinstance(item, Mapping):
+      place = [self._checked(name, item.get(name, 0)) for name in self._numbers]
+      texts = {name: value for name, value in item.items() if name not in self._numbers}
+    row = sentence_vectors.text_features(self._tokenizer, texts, self.max_seq_length)
+    return ItemRows(texts, [{**row, "place": place}])
+
+  def finish(self, rows, outputs):
+    """See `Processor`."""
+    tokens = rows[0]["tokens"]
+    return {"tokens": tokens, "map": np.array(outputs[0]["map"][: len(tokens), : len(tokens)])}
+
+  def _checked(self, name: str, value: Any) -> int:
+    if type(value) is not int or not 0 <= value < self._numbers[name]:
+      raise ValueError(f"{name} is {value!r:.40}, but must be from 0 to {self._numbers[name] - 1}.")
+    return value

@@ -78,7 +78,7 @@ def load(
     ValueError: the engine is unknown, or cannot read the folder.
   """
   registry.check_name(engine, ("auto", *registry.NAMES))
-  names = _candidates(folder, precision) if engine == "auto" else [engine]
+  names = candidates(folder, precision) if engine == "auto" else [engine]
   loaded = []
   for name in names:
     path = model_folder.model_file(folder, registry.format_of(name, folder), precision)
@@ -159,8 +159,12 @@ def read_encoder(
   return model
 
 
-def _candidates(folder: str | os.PathLike, precision: str) -> list[str]:
-  """Names the engines that are installed and have a model in the folder."""
+def candidates(folder: str | os.PathLike, precision: str) -> list[str]:
+  """Names the engines that are installed and have a model in the folder, at least one.
+
+  Raises:
+    ValueError: the folder has no model in that precision.
+  """
   has_model = []
   for name, format_name in registry.FORMATS.items():
     file = model_folder.FILES[format_name].get(precision)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bert.predicting import load_model, sentence_vectors
 from bert.predicting.predictor import Predictor
+from bert.predicting.processors import ItemRows, Processor
 from bert.text.sequence_layout import layout_of
 
 # Kept whole in a text if written exactly like this; any other bracket is punctuation. A tokenizer
@@ -74,24 +75,37 @@ def from_checkpoint(
     init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length, SPECIAL_TOKENS
   )
   max_seq_length = load_model.readable_length(max_seq_length, config.longest_sequence)
-  heads = _heads_of(config, reading.names_and_shapes(prefix))
+  heads = heads_of(config, reading.names_and_shapes(prefix))
   if not heads.words:
     raise bundle_files.CheckpointError(
       f"{prefix} has no head for masked words (no variable {config.family.masked_lm}/...): it is a "
       "fine-tuned model, or one of sentence embeddings. Checkpoints of pre-training have it, "
       "and so do the released models."
     )
-  function = load_model.load_graph(
+  function = load_engine(config, prefix, heads, dtype, top_k)
+  batch_size = 1 if batch_invariant else batch_size
+  return _predictor(function, tokenizer, max_seq_length, heads, batch_size, chunk_size)
+
+
+def load_engine(config, prefix: str, heads: "Heads", dtype: str = "float32", top_k: int = 5):
+  """Loads what computes the guesses: a `load_model.LoadedFunction`, for `MaskedWordsProcessor`.
+
+  The other arguments are those of `from_checkpoint`.
+
+  Args:
+    config: of the model, a `BertConfig`.
+    prefix: of its checkpoint.
+    heads: of `heads_of`.
+  """
+  return load_model.load_graph(
     _graph(config, min(top_k, config.vocab_size), heads, dtype),
     _INPUTS,
     prefix,
     () if heads.next_sentence else _WITHOUT_NEXT_SENTENCE,
   )
-  batch_size = 1 if batch_invariant else batch_size
-  return _predictor(function, tokenizer, max_seq_length, heads, batch_size, chunk_size)
 
 
-class _Heads(NamedTuple):
+class Heads(NamedTuple):
   """What a checkpoint can say: of masked words, of pairs, of replaced tokens."""
 
   words: bool
@@ -100,8 +114,9 @@ class _Heads(NamedTuple):
   replaced: bool = False
 
 
-def _heads_of(config, names) -> _Heads:
-  return _Heads(
+def heads_of(config, names) -> Heads:
+  """Returns which heads a checkpoint has, from the names of its variables."""
+  return Heads(
     any(name.startswith(f"{config.family.masked_lm}/") for name in names),
     "cls/seq_relationship/output_weights" in names,
     any(name.startswith("generator/") for name in names),
@@ -167,11 +182,11 @@ def from_saved_model(
   specs = [tf.TensorSpec([None, None], tf.int32, name) for name in _INPUTS]
   function = load_model.LoadedFunction(run.get_concrete_function(*specs), _INPUTS, owner=encoder)
   batch_size = 1 if batch_invariant else batch_size
-  heads = _Heads(words=True)
+  heads = Heads(words=True)
   return _predictor(function, tokenizer, max_seq_length, heads, batch_size, chunk_size)
 
 
-def _graph(config, top_k, its_heads: _Heads, dtype="float32"):
+def _graph(config, top_k, its_heads: Heads, dtype="float32"):
   """Returns a graph function for `load_model.load_graph`."""
   guesser, scopes = config, {}
   if its_heads.generator:
@@ -228,37 +243,51 @@ class Question(NamedTuple):
   source: str | None = None
 
 
-def _predictor(function, tokenizer, max_seq_length, heads: _Heads, batch_size, chunk_size):
-  def featurize(item):
-    question = item if isinstance(item, Question) else Question(*sentence_vectors.text_pair(item))
-    features = sentence_vectors.text_features(tokenizer, question[:2], max_seq_length)
-    mask = layout_of(tokenizer).mask
-    places = [i for i, token in enumerate(features["tokens"]) if token == mask]
-    _check_question(question, mask, len(places), heads, max_seq_length)
-    # A text without a mask has one position as padding; its output is not used.
-    return {
-      **features,
-      "question": question,
-      "places": places,
-      "masked_lm_positions": places or [0],
-    }
+class MaskedWordsProcessor(Processor):
+  """Texts with masks, or pairs of texts, to guesses; see `from_checkpoint`."""
 
-  def finish(features, outputs):
-    question = features["question"]
+  def __init__(self, tokenizer, max_seq_length: int, heads: Heads):
+    """Takes a tokenizer that keeps `SPECIAL_TOKENS` whole, and the heads of the checkpoint."""
+    self.max_seq_length = max_seq_length
+    self._tokenizer = tokenizer
+    self._heads = heads
+    self._mask = layout_of(tokenizer).mask
+
+  def featurize(self, item):
+    """See `Processor`; an item may also be a `Question`."""
+    question = item if isinstance(item, Question) else Question(*sentence_vectors.text_pair(item))
+    features = sentence_vectors.text_features(self._tokenizer, question[:2], self.max_seq_length)
+    places = [i for i, token in enumerate(features["tokens"]) if token == self._mask]
+    _check_question(question, self._mask, len(places), self._heads, self.max_seq_length)
+    # A text without a mask has one position as padding; its output is not used.
+    row = {**features, "places": places, "masked_lm_positions": places or [0]}
+    return ItemRows(question, [row])
+
+  def finish(self, rows, outputs):
+    """See `Processor`; the result is a dict."""
+    question, (features,), (outputs,) = rows.item, rows, outputs
     result = {"text": question.text_a}
     if question.text_b is not None:
       result["text_b"] = question.text_b
     result["masks"] = [
-      _pieces(tokenizer, outputs["ids"][i], outputs["probabilities"][i])
+      _pieces(self._tokenizer, outputs["ids"][i], outputs["probabilities"][i])
       for i in range(len(features["places"]))
     ]
-    if heads.replaced:
-      result["tokens"] = _verdicts(tokenizer, features, outputs)
-    if heads.next_sentence and question.text_b is not None:
+    if self._heads.replaced:
+      result["tokens"] = _verdicts(self._tokenizer, features, outputs)
+    if self._heads.next_sentence and question.text_b is not None:
       result["next_sentence"] = float(outputs["next_sentence"])
     return result
 
-  return Predictor(featurize, function, _INPUTS, finish, batch_size, chunk_size)
+  def trial_items(self):
+    """See `Processor`."""
+    few = self.max_seq_length - 3
+    return [self._mask, f"{self._mask} {'a ' * few}"]
+
+
+def _predictor(function, tokenizer, max_seq_length, heads: Heads, batch_size, chunk_size):
+  processor = MaskedWordsProcessor(tokenizer, max_seq_length, heads)
+  return Predictor(processor.featurize, function, _INPUTS, processor.finish, batch_size, chunk_size)
 
 
 def _pieces(tokenizer, ids, probabilities) -> list[dict]:

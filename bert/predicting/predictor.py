@@ -32,12 +32,9 @@ Letters in shapes: B = batch size, S = sequence length, L = number of requested 
 size.
 """
 
-import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from bert.checkpoints import sentence_pooling
 from bert.io import text_lines
@@ -46,25 +43,24 @@ from bert.predicting.engines.engine import Engine
 from bert.predicting.fixed_batch_shapes import FixedBatchShapes
 from bert.predicting.load_model import (
   Arrays,
-  LoadedFunction,
   check_length,
   load_graph,
   load_model,
   load_signature,
   readable_length,
 )
-from bert.predicting.row_batches import RowBatches
-from bert.predicting.sentence_vectors import (
-  INPUTS,
-  batching,
-  layer_vectors,
-  own_vectors,
-  text_features,
-  text_pair,
+from bert.predicting.processors import (
+  AnswerProcessor,
+  Processor,
+  TextProcessor,
+  VectorProcessor,
+  name_texts,
 )
-from bert.tasks import kinds, tagging
-from bert.tasks.answering import Answering, Item, Row, plain
-from bert.text.sequence_layout import layout_of
+from bert.predicting.row_batches import RowBatches
+from bert.predicting.sentence_vectors import INPUTS, batching, layer_vectors
+from bert.tasks.answering import Answering, Row
+
+__all__ = ["Predictor", "name_texts"]
 
 Features = Mapping[str, Any]  # name -> list of ints, or a string
 Graph = Callable[[Features], Arrays]
@@ -253,17 +249,9 @@ class Predictor:
     batches = batching(config, len(indexes), pooling, max_seq_length, batch_size, batch_invariant)
     build = layer_vectors(config, indexes, pooling, dtype, batch_shapes=batches.batch_shapes)
 
-    def finish(features, outputs):
-      vectors = own_vectors(features, outputs["vectors"], pooling)
-      return vectors[..., 0, :] if isinstance(layers, int) else vectors
-
-    return cls(
-      functools.partial(text_features, tokenizer, max_seq_length=max_seq_length),
-      load_graph(build, INPUTS, prefix, optional=("bert/pooler/",)),
-      INPUTS,
-      finish,
-      *batches,
-    )
+    processor = VectorProcessor(tokenizer, max_seq_length, pooling, isinstance(layers, int))
+    function = load_graph(build, INPUTS, prefix, optional=("bert/pooler/",))
+    return cls.of_halves(processor, function, *batches)
 
   @classmethod
   def _of_encoder(
@@ -282,16 +270,9 @@ class Predictor:
     tokenizer = tokenization.load_tokenizer(model.vocab_file, model.do_lower_case)
     batch_size = 1 if batch_invariant else batch_size
     batches = batching(model.config, 1, "mean", length, batch_size)
-    return cls(
-      functools.partial(text_features, tokenizer, max_seq_length=length),
-      engine,
-      engine.inputs,
-      lambda features, outputs: np.array(outputs["vectors"]),
-      batch_size,
-      batches.chunk_size,
-      0 if batch_invariant else batches.batch_tokens,
-      padding={"input_ids": layout_of(tokenizer).pad_id},
-    )
+    batch_tokens = 0 if batch_invariant else batches.batch_tokens
+    processor = VectorProcessor(tokenizer, length)
+    return cls.of_halves(processor, engine, batch_size, batches.chunk_size, batch_tokens)
 
   @classmethod
   def load(
@@ -384,15 +365,23 @@ class Predictor:
     The other arguments are those of `load`.
     """
     batch_size = 1 if batch_invariant else batch_size
-    return cls(
-      functools.partial(_item_rows, answering),
-      engine,
-      engine.inputs,
-      functools.partial(_answer, answering),
-      batch_size,
-      chunk_size,
-      padding=answering.padding,
-    )
+    return cls.of_halves(AnswerProcessor(answering), engine, batch_size, chunk_size)
+
+  @classmethod
+  def of_halves(
+    cls, processor: Processor, compute: Any, batch_size: int, chunk_size: int, *batching: Any
+  ) -> "Predictor":
+    """Puts what computes between both sides of a processor.
+
+    The other arguments are those of `__init__`.
+
+    Args:
+      processor: makes rows of items, and results of their outputs.
+      compute: an engine, or another function with `inputs`, the names of what it reads.
+    """
+    featurize, finish = processor.featurize, processor.finish
+    sizes = (batch_size, chunk_size, *batching)
+    return cls(featurize, compute, compute.inputs, finish, *sizes, padding=processor.padding)
 
   @classmethod
   def from_saved_model(
@@ -417,136 +406,5 @@ class Predictor:
       OSError: the folder holds no SavedModel.
     """
     function = load_signature(saved_model)
-    return cls._of_texts(function, 1 if batch_invariant else batch_size, chunk_size)
-
-  @classmethod
-  def _of_texts(cls, function: LoadedFunction, batch_size: int, chunk_size: int) -> "Predictor":
-    return cls(
-      functools.partial(_named_texts, function),
-      function,
-      function.inputs,
-      _own_answers,
-      batch_size,
-      chunk_size,
-    )
-
-
-# ---------------------------------------------------------------------------------------------
-# Inputs and outputs of models that take texts.
-
-
-class _ItemRows(list):
-  """The rows of an item, which they remember."""
-
-  def __init__(self, item: Item, rows: Sequence[Row]):
-    super().__init__(rows)
-    self.item = item
-
-
-def _item_rows(answering: Answering, item: Any) -> _ItemRows:
-  """Makes the rows of an item; a ValueError says that the model does not take it."""
-  texts = _named_texts(answering, item)
-  return _ItemRows(texts, answering.rows(texts))
-
-
-def _answer(answering: Answering, rows: _ItemRows, outputs: Sequence[Arrays]) -> dict[str, Any]:
-  """Makes the answer to an item from the outputs of its rows."""
-  scores = [
-    {
-      name: value[: len(row["input_ids"])] if answering.is_of_tokens(name) else value
-      for name, value in its_outputs.items()
-    }
-    for row, its_outputs in zip(rows, outputs, strict=True)
-  ]
-  return answering.answer(rows.item, rows, scores)
-
-
-def _named_texts(model: Answering | LoadedFunction, item: Any) -> dict[str, Any]:
-  """Returns the texts of an item by name; a ValueError says that the model does not take it."""
-  texts = name_texts(item, model.inputs, model.list_inputs)
-  if model.needs_pairs and not texts["text_b"].strip():
-    raise ValueError(
-      f'{item!r:.80} is one text, but this model compares two, as in "It rains. ||| It is '
-      'wet.". Vectors of single texts: predict.py --task=vectors, Predictor.from_checkpoint.'
-    )
-  return texts
-
-
-def name_texts(
-  item: str | tuple | Mapping[str, Any], names: Sequence[str], list_names: Sequence[str] = ()
-) -> dict[str, Any]:
-  """The inputs of a model by name, from an item.
-
-  Args:
-    item: a text, a pair of texts, or a dict of them. `text_b` may be missing or None, and `text`
-      and `text_pair`, the names of transformers, are accepted for `text_a` and `text_b`.
-    names: of the model's inputs.
-    list_names: of those inputs that are lists of texts.
-
-  Raises:
-    ValueError: the model takes other inputs.
-
-  Example:
-    >>> name_texts("Hi.", ["text_a", "text_b"])
-    {'text_a': 'Hi.', 'text_b': ''}
-    >>> name_texts({"text": "Hi."}, ["text_a", "text_b"])
-    {'text_a': 'Hi.', 'text_b': ''}
-    >>> name_texts(("Who?", "Me."), ["context", "question"])
-    {'question': 'Who?', 'context': 'Me.'}
-    >>> name_texts(("He", ["is.", "are."]), ["choices", "context"], ["choices"])
-    {'context': 'He', 'choices': ['is.', 'are.']}
-  """
-  texts = item
-  if set(names) <= {"text", "text_a", "text_b"}:
-    texts = _one_or_two(item, names)
-  elif isinstance(item, str):
-    texts = dict.fromkeys(names[:1], item)
-  elif isinstance(item, (tuple, list)):
-    inputs = (kind.inputs for kind in kinds.registered().values())
-    pair: Sequence[str] = next((found for found in inputs if set(found) == set(names)), ())
-    texts = dict(zip(pair, item, strict=False)) if len(pair) == len(item) else {}
-  if (
-    not isinstance(texts, Mapping)
-    or set(texts) != set(names)
-    or not all(_is_input(texts[name], name in list_names) for name in names)
-  ):
-    described = (f"{name} (a list)" if name in list_names else name for name in names)
-    raise ValueError(
-      f"{item!r:.80} does not fit this model, whose inputs are {', '.join(described)}."
-    )
-  return dict(texts)
-
-
-def _one_or_two(item, names: Sequence[str]) -> dict[str, str]:
-  """The inputs of a model of one text or two; empty if the item has other ones."""
-  try:
-    text_a, text_b = text_pair(item)
-  except ValueError:
-    return {}
-  if "text_b" not in names:
-    return {names[0]: text_a} if text_b is None else {}
-  if text_b is None and isinstance(item, (tuple, list)):
-    return {}  # a pair with a hole is rather a mistake
-  return {"text_a": text_a, "text_b": text_b or ""}
-
-
-def _is_input(value, is_list: bool) -> bool:
-  """Whether the value is a text, or a list of non-empty texts: empty ones are padding."""
-  if not is_list:
-    return isinstance(value, str)
-  are_texts = isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value)
-  return are_texts and len(value) > 0 and all(value)
-
-
-def _own_answers(features: Features, outputs: Arrays) -> dict[str, Any]:
-  """The outputs of one item, without the padding of its words or choices to the longest item."""
-  own = outputs.get("num_words", outputs.get("num_tokens"))
-  own = len(features["choices"]) if "choices" in features else own
-  answers = {
-    name: plain(value if own is None or np.ndim(value) == 0 else value[:own])
-    for name, value in sorted(outputs.items())  # a SavedModel stores them in any order
-  }
-  if "tags" in answers and "text" in features:
-    places = (answers[name] for name in ("tags", "starts", "ends", "probabilities"))
-    answers["entities"] = tagging.entities_of_tags(features["text"], *places)
-  return answers
+    processor = TextProcessor(function.inputs, function.list_inputs, function.needs_pairs)
+    return cls.of_halves(processor, function, 1 if batch_invariant else batch_size, chunk_size)

@@ -5,6 +5,9 @@ Routes say them in the form of their dialect; the kinds are those of text-embedd
 
 from typing import ClassVar
 
+# The names say what happened, as the kinds do.
+# ruff: noqa: N818
+
 
 class ServingError(Exception):
   """A request that has no answer; its text is for the client.

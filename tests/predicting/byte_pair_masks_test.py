@@ -19,7 +19,7 @@ def fill(tmp_path):
     ids, probabilities = np.broadcast_to(guesses, shape), np.broadcast_to([0.75, 0.25], shape)
     return {"ids": ids, "probabilities": probabilities}
 
-  heads = masked_words._Heads(words=True)
+  heads = masked_words.Heads(words=True)
   return masked_words._predictor(compute, tokenizer, 12, heads, 4, 8)
 
 

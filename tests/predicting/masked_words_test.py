@@ -141,7 +141,7 @@ def test_the_heads_equal_the_originals(golden_dir):
     recorded = dict(recorded)
   config = BertConfig.from_json_file(str(golden_dir / "tiny" / "bert_config.json"))
   function = load_model.load_graph(
-    masked_words._graph(config, config.vocab_size, masked_words._Heads(True, next_sentence=True)),
+    masked_words._graph(config, config.vocab_size, masked_words.Heads(True, next_sentence=True)),
     masked_words._INPUTS,
     finding.find_checkpoint(golden_dir / "tiny"),
   )

@@ -16,7 +16,8 @@ from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting import load_model, predictor, sentence_vectors
-from bert.predicting.predictor import Predictor, _own_answers, name_texts
+from bert.predicting.predictor import Predictor, name_texts
+from bert.predicting.processors import own_answers
 from tests.kit.exports import CONFIG, LABELS, VOCAB, WORDS
 from tests.kit.filters import run_filter
 
@@ -159,7 +160,7 @@ def test_items_that_a_model_does_not_take(item, names):
 
 
 def test_entities_are_read_from_tags():
-  answers = _own_answers(
+  answers = own_answers(
     {"text": "Ada  Byron met Li."},
     {
       "words": np.array([b"Ada", b"Byron", b"met", b"Li.", b""]),
@@ -181,7 +182,7 @@ def test_entities_are_read_from_tags():
 def test_plain_tags_have_no_entities():
   outputs = {"tags": np.array([b"NOUN", b"O"]), "num_words": np.int32(2)}
   places = {name: np.array([0, 2]) for name in ("starts", "ends", "probabilities")}
-  assert _own_answers({"text": "a b"}, {**outputs, **places})["entities"] == []
+  assert own_answers({"text": "a b"}, {**outputs, **places})["entities"] == []
 
 
 @pytest.mark.parametrize("name", ["batch_size", "chunk_size"])
@@ -396,7 +397,7 @@ def test_similarity_is_the_cosine(encode):
 def test_the_order_of_answers_does_not_change_between_processes():
   """A SavedModel returns its outputs in any order, so JSON lines would differ from run to run."""
   outputs = {"probabilities": np.array([0.5]), "label": b"yes"}
-  assert list(_own_answers({}, outputs)) == ["label", "probabilities"]
+  assert list(own_answers({}, outputs)) == ["label", "probabilities"]
 
 
 def test_answers_are_those_of_the_saved_model(exported, answer):

@@ -1,0 +1,340 @@
+"""What is around an engine, without weights: items to rows of numbers, rows' outputs to results.
+
+  processor = AnswerProcessor(answering)           # or VectorProcessor, TextProcessor, ...
+  rows = processor.featurize(("It rains.", "It is wet."))
+  processor.finish(rows, outputs_of_each_row)
+
+A processor and an engine are a `predictor.Predictor`, which loads both into one process. A server
+has them in two: `servable.py` finds the processors of a folder, and how to load their engines.
+
+Letters in shapes: S = sequence length of a row, L = number of requested layers, W = hidden size.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert.predicting.sentence_vectors import own_vectors, text_features, text_pair
+from bert.tasks import kinds, tagging
+from bert.tasks.answering import Answering, Row, plain
+from bert.text.sequence_layout import layout_of
+
+Outputs = Mapping[str, np.ndarray]  # of a row
+_CHARACTERS_PER_TOKEN = 4  # of English, about
+
+
+class ItemRows(list):
+  """The rows of an item, which they remember."""
+
+  def __init__(self, item: Any, rows: Iterable[Row]):
+    super().__init__(rows)
+    self.item = item
+
+
+class Processor:
+  """From an item to rows, and from their outputs to the result.
+
+  Attributes:
+    inputs: names of an item's texts.
+    list_inputs: those of them that are lists of texts.
+    padding: what fills up shorter rows of a batch, by the name of the input; 0 by default.
+    max_seq_length: of a row, in tokens; None where it is not known.
+  """
+
+  inputs: tuple[str, ...] = ("text",)
+  list_inputs: tuple[str, ...] = ()
+  padding: Mapping[str, int] = {}
+  max_seq_length: int | None = None
+
+  def featurize(self, item: Any) -> ItemRows:
+    """Makes the rows of an item.
+
+    Raises:
+      ValueError: the model does not take it.
+    """
+    raise NotImplementedError
+
+  def finish(self, rows: ItemRows, outputs: Sequence[Outputs]) -> Any:
+    """Makes the result of an item from the outputs of its rows."""
+    raise NotImplementedError
+
+  def num_tokens(self, row: Row) -> int:
+    """Counts the tokens of a row, special ones included."""
+    return len(row["input_ids"])
+
+  def trial_items(self) -> list[Any]:
+    """Makes a short item and one that fills the longest row, as a first trial of an engine."""
+    return [self._item("a"), self._item("a " * (self.max_seq_length or 128))]
+
+  def _item(self, text: str) -> Any:
+    return {name: [text, text] if name in self.list_inputs else text for name in self.inputs}
+
+
+# ---------------------------------------------------------------------------------------------
+# Fine-tuned models.
+
+
+class AnswerProcessor(Processor):
+  """The task that a model was fine-tuned for.
+
+  Attributes:
+    answering: says what its rows and answers are.
+  """
+
+  def __init__(self, answering: Answering):
+    """Takes what the task says."""
+    self.answering = answering
+    self.inputs = tuple(answering.inputs)
+    self.list_inputs = tuple(answering.list_inputs)
+    self.needs_pairs = answering.needs_pairs
+    self.padding = answering.padding
+    self.max_seq_length = answering.max_seq_length
+
+  def featurize(self, item):
+    """See `Processor`."""
+    texts = named_texts(self, item)
+    return ItemRows(texts, self.answering.rows(texts))
+
+  def finish(self, rows, outputs):
+    """See `Processor`; the result is a dict."""
+    return self.answering.answer(rows.item, rows, self.own_outputs(rows, outputs))
+
+  def own_outputs(self, rows: ItemRows, outputs: Sequence[Outputs]) -> list[dict[str, np.ndarray]]:
+    """Returns the outputs without the padding of the rows."""
+    return [
+      {
+        name: value[: len(row["input_ids"])] if self.answering.is_of_tokens(name) else value
+        for name, value in its_outputs.items()
+      }
+      for row, its_outputs in zip(rows, outputs, strict=True)
+    ]
+
+
+class TextProcessor(Processor):
+  """A model that takes texts itself: a task's SavedModel. Its tokens are not known, but guessed."""
+
+  def __init__(
+    self, inputs: Sequence[str], list_inputs: Sequence[str] = (), needs_pairs: bool = False
+  ):
+    """Takes the names of the model's inputs, and whether it compares two texts."""
+    self.inputs = tuple(inputs)
+    self.list_inputs = tuple(list_inputs)
+    self.needs_pairs = needs_pairs
+
+  def featurize(self, item):
+    """See `Processor`."""
+    texts = named_texts(self, item)
+    return ItemRows(texts, [texts])
+
+  def finish(self, rows, outputs):
+    """See `Processor`; the result is a dict, without the padding to the longest of a batch."""
+    return own_answers(rows[0], outputs[0])
+
+  def num_tokens(self, row):
+    """Guesses the number of tokens."""
+    texts = (text for value in row.values() for text in ([value] if is_text(value) else value))
+    return 2 + sum(len(text) for text in texts) // _CHARACTERS_PER_TOKEN
+
+
+def is_text(value: Any) -> bool:
+  """Tells whether a value is one text."""
+  return isinstance(value, str)
+
+
+def own_answers(features: Row, outputs: Outputs) -> dict[str, Any]:
+  """The outputs of one item, without the padding of its words or choices to the longest item."""
+  own = outputs.get("num_words", outputs.get("num_tokens"))
+  own = len(features["choices"]) if "choices" in features else own
+  answers = {
+    name: plain(value if own is None or np.ndim(value) == 0 else value[:own])
+    for name, value in sorted(outputs.items())  # a SavedModel stores them in any order
+  }
+  if "tags" in answers and "text" in features:
+    places = (answers[name] for name in ("tags", "starts", "ends", "probabilities"))
+    answers["entities"] = tagging.entities_of_tags(features["text"], *places)
+  return answers
+
+
+# ---------------------------------------------------------------------------------------------
+# Vectors.
+
+_NOT_TEXTS = ("words", "token_ids")
+
+
+class VectorProcessor(Processor):
+  """Texts, or pairs of texts, to vectors.
+
+  An item can also be tokens: a list of ids, or a dict with `token_ids`, or with `words`, of which
+  those in the vocabulary are taken as they are; [CLS] and [SEP] are added to both. A dict with
+  `"truncate": False` is refused where it is longer than `max_seq_length`.
+  """
+
+  def __init__(
+    self, tokenizer: Any, max_seq_length: int, pooling: str = "mean", is_of_layers: bool = False
+  ):
+    """Takes what is known of the vectors.
+
+    Args:
+      tokenizer: of the model.
+      max_seq_length: longer texts are cut.
+      pooling: `none` where there is a vector for each token.
+      is_of_layers: whether the engine gives `[..., 1, W]`, of which the result is `[..., W]`.
+    """
+    self.max_seq_length = max_seq_length
+    self.padding = {"input_ids": layout_of(tokenizer).pad_id}
+    self._tokenizer = tokenizer
+    self._pooling = pooling
+    self._is_of_layers = is_of_layers
+
+  def featurize(self, item):
+    """See `Processor`."""
+    item, is_cut = _whether_cut(item)
+    length = self.max_seq_length if is_cut else sys.maxsize
+    row = self._row(item, length)
+    if len(row["input_ids"]) > self.max_seq_length:
+      raise ValueError(
+        f"The text has {len(row['input_ids'])} tokens, special ones included, but the model reads "
+        f"{self.max_seq_length}, and it is not to be cut."
+      )
+    return ItemRows(item, [row])
+
+  def finish(self, rows, outputs):
+    """See `Processor`; the result is float32 `[W]`, or as the engine gives it."""
+    vectors = own_vectors(rows[0], outputs[0]["vectors"], self._pooling)
+    return vectors[..., 0, :] if self._is_of_layers else vectors
+
+  def _row(self, item: Any, max_seq_length: int) -> Row:
+    if isinstance(item, Mapping) and (given := [name for name in _NOT_TEXTS if name in item]):
+      if len(item) > 1:
+        raise ValueError(f"{given[0]} stand alone, without {', '.join(set(item) - {given[0]})}.")
+      (tokens,) = item.values()
+    elif isinstance(item, list) and not any(map(is_text, item)):
+      given, tokens = ["token_ids"], item
+    else:
+      return text_features(self._tokenizer, item, max_seq_length)
+    ids = self._ids_of_words(tokens) if given[0] == "words" else self._checked_ids(tokens)
+    return self._row_of_ids(ids, max_seq_length)
+
+  def _ids_of_words(self, words: Any) -> list[int]:
+    if not isinstance(words, list) or not words or not all(map(is_text, words)):
+      raise ValueError(f"words is {words!r:.80}, but must be a list of texts.")
+    vocab = self._tokenizer.vocab
+    pieces = [[word] if word in vocab else self._tokenizer.tokenize(word) for word in words]
+    return [each for its in pieces for each in self._tokenizer.convert_tokens_to_ids(its)]
+
+  def _checked_ids(self, ids: Any) -> list[int]:
+    if not isinstance(ids, list) or not ids:
+      raise ValueError(f"Expected a text, or a list of token ids, not {ids!r:.80}.")
+    known = self._tokenizer.inv_vocab
+    for each in ids:
+      if type(each) is not int or each not in known:
+        raise ValueError(
+          f"{each!r:.40} is no token id of this model, whose vocabulary has {len(known)} tokens."
+        )
+    return ids
+
+  def _row_of_ids(self, ids: list[int], max_seq_length: int) -> Row:
+    """Puts the special tokens around ids; what is too long is cut."""
+    layout = layout_of(self._tokenizer)
+    tokens, segments = layout.join(ids[: max_seq_length - layout.num_special(False)])
+    vocab = self._tokenizer.vocab
+    whole = [vocab[each] if is_text(each) else each for each in tokens]
+    return {"input_ids": whole, "input_mask": [1] * len(whole), "segment_ids": segments}
+
+
+def _whether_cut(item: Any) -> tuple[Any, bool]:
+  """Takes `truncate` out of an item that has it; returns the rest, and its value."""
+  if not isinstance(item, Mapping) or "truncate" not in item:
+    return item, True
+  return {name: value for name, value in item.items() if name != "truncate"}, bool(item["truncate"])
+
+
+# ---------------------------------------------------------------------------------------------
+# Texts of an item.
+
+
+def named_texts(model: Any, item: Any) -> dict[str, Any]:
+  """Returns the texts of an item by name.
+
+  Args:
+    model: has `inputs`, `list_inputs` and `needs_pairs`.
+    item: see `name_texts`.
+
+  Raises:
+    ValueError: the model does not take the item.
+  """
+  texts = name_texts(item, model.inputs, model.list_inputs)
+  if model.needs_pairs and not texts["text_b"].strip():
+    raise ValueError(
+      f'{item!r:.80} is one text, but this model compares two, as in "It rains. ||| It is '
+      'wet.". Vectors of single texts: predict.py --task=vectors, Predictor.from_checkpoint.'
+    )
+  return texts
+
+
+def name_texts(
+  item: str | tuple | Mapping[str, Any], names: Sequence[str], list_names: Sequence[str] = ()
+) -> dict[str, Any]:
+  """The inputs of a model by name, from an item.
+
+  Args:
+    item: a text, a pair of texts, or a dict of them. `text_b` may be missing or None, and `text`
+      and `text_pair`, the names of transformers, are accepted for `text_a` and `text_b`.
+    names: of the model's inputs.
+    list_names: of those inputs that are lists of texts.
+
+  Raises:
+    ValueError: the model takes other inputs.
+
+  Example:
+    >>> name_texts("Hi.", ["text_a", "text_b"])
+    {'text_a': 'Hi.', 'text_b': ''}
+    >>> name_texts({"text": "Hi."}, ["text_a", "text_b"])
+    {'text_a': 'Hi.', 'text_b': ''}
+    >>> name_texts(("Who?", "Me."), ["context", "question"])
+    {'question': 'Who?', 'context': 'Me.'}
+    >>> name_texts(("He", ["is.", "are."]), ["choices", "context"], ["choices"])
+    {'context': 'He', 'choices': ['is.', 'are.']}
+  """
+  texts = item
+  if set(names) <= {"text", "text_a", "text_b"}:
+    texts = _one_or_two(item, names)
+  elif isinstance(item, str):
+    texts = dict.fromkeys(names[:1], item)
+  elif isinstance(item, (tuple, list)):
+    inputs = (kind.inputs for kind in kinds.registered().values())
+    pair: Sequence[str] = next((found for found in inputs if set(found) == set(names)), ())
+    texts = dict(zip(pair, item, strict=False)) if len(pair) == len(item) else {}
+  if (
+    not isinstance(texts, Mapping)
+    or set(texts) != set(names)
+    or not all(_is_input(texts[name], name in list_names) for name in names)
+  ):
+    described = (f"{name} (a list)" if name in list_names else name for name in names)
+    raise ValueError(
+      f"{item!r:.80} does not fit this model, whose inputs are {', '.join(described)}."
+    )
+  return dict(texts)
+
+
+def _one_or_two(item, names: Sequence[str]) -> dict[str, str]:
+  """The inputs of a model of one text or two; empty if the item has other ones."""
+  try:
+    text_a, text_b = text_pair(item)
+  except ValueError:
+    return {}
+  if "text_b" not in names:
+    return {names[0]: text_a} if text_b is None else {}
+  if text_b is None and isinstance(item, (tuple, list)):
+    return {}  # a pair with a hole is rather a mistake
+  return {"text_a": text_a, "text_b": text_b or ""}
+
+
+def _is_input(value, is_list: bool) -> bool:
+  """Whether the value is a text, or a list of non-empty texts: empty ones are padding."""
+  if not is_list:
+    return isinstance(value, str)
+  are_texts = isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value)
+  return are_texts and len(value) > 0 and all(value)

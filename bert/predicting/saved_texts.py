@@ -1,0 +1,89 @@
+"""What a SavedModel that takes texts reads, from its file alone: neither weights nor TensorFlow.
+
+  signature("mrpc_output/export/task").inputs         # ("text_a", "text_b")
+
+A `saved_model.pb` is a protocol buffer, whose fields are read by their numbers.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bert.checkpoints import bundle_files
+from bert.checkpoints.numpy_reader import CheckpointReadError, each_field
+from bert.io import filesystem
+
+_FILE = "saved_model.pb"
+_NAME = b"serving_default"
+# Numbers of fields: of the file its graphs, of a graph its signatures, of a signature both lists,
+# of an entry of these name and value, and of a tensor's description its type and shape.
+_GRAPHS, _SIGNATURES = 2, 5
+_INPUTS, _OUTPUTS = 1, 2
+_KEY, _VALUE = 1, 2
+_TYPE, _SHAPE, _SIZES = 2, 3, 2
+_STRING = 7  # the type of texts
+
+
+class Signature(NamedTuple):
+  """What a model takes and gives, by name."""
+
+  inputs: tuple[str, ...]
+  list_inputs: tuple[str, ...]  # those of them that are lists of texts
+  outputs: tuple[str, ...]
+
+  @property
+  def needs_pairs(self) -> bool:
+    """Whether the model compares two texts."""
+    return "similarity" in self.outputs
+
+
+def folder_of(saved_model: str) -> str | None:
+  """Finds the folder of a task's SavedModel: this one, or `task` in an export; None without any."""
+  folders = (os.path.join(saved_model, "task"), saved_model)
+  return next(filter(bundle_files.is_saved_model, folders), None)
+
+
+def signature(folder: str) -> Signature | None:
+  """Reads the signature of a SavedModel; None where it does not take texts alone.
+
+  Raises:
+    ValueError: the file is damaged.
+    OSError: it cannot be read.
+  """
+  path = os.path.join(folder, _FILE)
+  try:
+    found = _signature(filesystem.read_bytes(path))
+  except (CheckpointReadError, IndexError, UnicodeDecodeError, KeyError) as error:
+    raise ValueError(f"{path} is damaged: {error}") from None
+  if found is None:
+    return None
+  inputs, outputs = found
+  if not inputs or any(kind != _STRING for kind, _ in inputs.values()):
+    return None
+  lists = tuple(name for name, (_, rank) in inputs.items() if rank == 2)
+  return Signature(tuple(sorted(inputs)), lists, tuple(sorted(outputs)))
+
+
+def _signature(content: bytes) -> tuple[dict, dict] | None:
+  """Returns name -> (type, rank) of inputs, and of outputs."""
+  for graph in _messages(content, _GRAPHS):
+    for entry in _messages(graph, _SIGNATURES):
+      fields = dict(each_field(entry))
+      if fields.get(_KEY) == _NAME:
+        return _tensors(fields[_VALUE], _INPUTS), _tensors(fields[_VALUE], _OUTPUTS)
+  return None
+
+
+def _tensors(message, number: int) -> dict[str, tuple[int, int]]:
+  found = {}
+  for entry in _messages(message, number):
+    fields = dict(each_field(entry))
+    described = dict(each_field(fields[_VALUE]))
+    rank = len(list(_messages(described.get(_SHAPE, b""), _SIZES)))
+    found[fields[_KEY].decode()] = (described[_TYPE], rank)
+  return found
+
+
+def _messages(content: bytes, number: int) -> Iterator[bytes]:
+  """Yields the embedded messages of a field."""
+  return (value for field, value in each_field(content) if field == number)
