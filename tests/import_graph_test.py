@@ -39,6 +39,7 @@ MAY_IMPORT = {
   "distillation": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
   "exporting": {"io", "text", "checkpoints", "model", "tasks"},
   "predicting": {"io", "text", "clusters", "checkpoints", "model", "tasks", "exporting"},
+  "serving": {"io", "text", "checkpoints", "model", "tasks", "exporting", "predicting"},
   "keras3": {"io", "text", "checkpoints", "tasks"},
   "transformers": {"io", "text", "checkpoints", "tasks", "keras3"},
   "figures": {"io", "tasks", "checkpoints"},

@@ -17,6 +17,7 @@ from absl import logging
 
 from bert.checkpoints import bundle_files, model_files, model_source
 from bert.io import installation
+from bert.predicting import saved_texts
 from bert.tasks import kinds
 
 Arrays = Mapping[str, Any]  # name -> array or tensor
@@ -51,7 +52,7 @@ class LoadedFunction:
         raise ValueError(f"the input {name} is {spec.dtype.name}, of shape {spec.shape}, not text")
     lists = [name for name, spec in specs.items() if spec.shape.rank == 2]
     loaded = cls(function, sorted(specs), owner, lists)  # a SavedModel stores them in any order
-    loaded.needs_pairs = "similarity" in function.structured_outputs
+    loaded.needs_pairs = saved_texts.compares(function.structured_outputs)
     return loaded
 
   def __call__(self, batch: Arrays) -> Arrays:

@@ -369,7 +369,13 @@ class Predictor:
 
   @classmethod
   def of_halves(
-    cls, processor: Processor, compute: Any, batch_size: int, chunk_size: int, *batching: Any
+    cls,
+    processor: Processor,
+    compute: Any,
+    batch_size: int,
+    chunk_size: int,
+    batch_tokens: int = 0,
+    batch_shapes: FixedBatchShapes | None = None,
   ) -> "Predictor":
     """Puts what computes between both sides of a processor.
 
@@ -379,9 +385,17 @@ class Predictor:
       processor: makes rows of items, and results of their outputs.
       compute: an engine, or another function with `inputs`, the names of what it reads.
     """
-    featurize, finish = processor.featurize, processor.finish
-    sizes = (batch_size, chunk_size, *batching)
-    return cls(featurize, compute, compute.inputs, finish, *sizes, padding=processor.padding)
+    return cls(
+      processor.featurize,
+      compute,
+      compute.inputs,
+      processor.finish,
+      batch_size,
+      chunk_size,
+      batch_tokens,
+      batch_shapes,
+      processor.padding,
+    )
 
   @classmethod
   def from_saved_model(

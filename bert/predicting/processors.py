@@ -145,7 +145,7 @@ def is_text(value: Any) -> bool:
 
 def own_answers(features: Row, outputs: Outputs) -> dict[str, Any]:
   """The outputs of one item, without the padding of its words or choices to the longest item."""
-  own = outputs.get("num_words", outputs.get("num_tokens"))
+  own: Any = outputs.get("num_words", outputs.get("num_tokens"))
   own = len(features["choices"]) if "choices" in features else own
   answers = {
     name: plain(value if own is None or np.ndim(value) == 0 else value[:own])

@@ -20,6 +20,33 @@ Row = Mapping[str, Any]  # name -> list of ints, or a string
 Arrays = Mapping[str, Any]  # name -> array or tensor
 
 
+class LikeLengths:
+  """Cuts rows that are to be computed now into batches of like lengths.
+
+  Padding is computed as well, and each batch has a fixed cost: a batch ends where the padding that
+  one more row would need costs more than another batch.
+  """
+
+  # The fixed cost of a batch. A MiniLM takes about 1 ms for it on 2 cores, and 0.07 ms for a token.
+  _TOKENS = 16
+
+  def batches(self, lengths: Sequence[int]) -> Iterator[tuple[list[int], None]]:
+    """Yields the indexes of the rows of each batch, shortest first.
+
+    Example:
+      >>> [chosen for chosen, _ in LikeLengths().batches([60, 5, 61, 7, 6])]
+      [[1, 4, 3], [0, 2]]
+    """
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+      if batch and len(batch) * (lengths[index] - lengths[batch[-1]]) > self._TOKENS:
+        yield batch, None
+        batch = []
+      batch.append(index)
+    if batch:
+      yield batch, None
+
+
 class RowBatches:
   """A model that is called in batches.
 
@@ -34,7 +61,7 @@ class RowBatches:
     inputs: Sequence[str],
     batch_size: int = 32,
     batch_tokens: int = 0,
-    batch_shapes: FixedBatchShapes | None = None,
+    batch_shapes: FixedBatchShapes | LikeLengths | None = None,
     padding: Mapping[str, int] | None = None,
   ):
     """Takes the model; the arguments are those of `predictor.Predictor`.
@@ -61,14 +88,18 @@ class RowBatches:
       OutOfMemoryError: a batch does not fit into memory.
       ValueError: an output does not have a row for each row.
     """
-    lengths = [self._length(row) for row in rows]
     found: list[dict[str, np.ndarray]] = [{} for _ in rows]
-    batches = self._batch_shapes.batches(lengths) if self._batch_shapes else self._batches(lengths)
-    for chosen, shape in batches:
-      outputs = self._outputs([rows[index] for index in chosen], shape)
+    for chosen, outputs in self.batches(rows):
       for place, index in enumerate(chosen):
         found[index] = {name: array[place] for name, array in outputs.items()}
     return found
+
+  def batches(self, rows: Sequence[Row]) -> Iterator[tuple[list[int], dict[str, np.ndarray]]]:
+    """Yields the rows of each batch, by their indexes, and its outputs; see `__call__`."""
+    lengths = [self._length(row) for row in rows]
+    batches = self._batch_shapes.batches(lengths) if self._batch_shapes else self._batches(lengths)
+    for chosen, shape in batches:
+      yield chosen, self._outputs([rows[index] for index in chosen], shape)
 
   def _batches(self, lengths: Sequence[int]) -> Iterator[tuple[list[int], None]]:
     """Yields the rows of each batch, shortest first: `batch_size`, or more if they are short."""

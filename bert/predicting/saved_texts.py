@@ -6,8 +6,8 @@ A `saved_model.pb` is a protocol buffer, whose fields are read by their numbers.
 """
 
 import os
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from bert.checkpoints import bundle_files
 from bert.checkpoints.numpy_reader import CheckpointReadError, each_field
@@ -34,7 +34,12 @@ class Signature(NamedTuple):
   @property
   def needs_pairs(self) -> bool:
     """Whether the model compares two texts."""
-    return "similarity" in self.outputs
+    return compares(self.outputs)
+
+
+def compares(outputs: Iterable[str]) -> bool:
+  """Tells from the names of a model's outputs whether it compares two texts."""
+  return "similarity" in outputs
 
 
 def folder_of(saved_model: str) -> str | None:
@@ -53,7 +58,7 @@ def signature(folder: str) -> Signature | None:
   path = os.path.join(folder, _FILE)
   try:
     found = _signature(filesystem.read_bytes(path))
-  except (CheckpointReadError, IndexError, UnicodeDecodeError, KeyError) as error:
+  except (CheckpointReadError, LookupError, UnicodeDecodeError, AttributeError) as error:
     raise ValueError(f"{path} is damaged: {error}") from None
   if found is None:
     return None
@@ -68,22 +73,27 @@ def _signature(content: bytes) -> tuple[dict, dict] | None:
   """Returns name -> (type, rank) of inputs, and of outputs."""
   for graph in _messages(content, _GRAPHS):
     for entry in _messages(graph, _SIGNATURES):
-      fields = dict(each_field(entry))
+      fields = _fields(entry)
       if fields.get(_KEY) == _NAME:
         return _tensors(fields[_VALUE], _INPUTS), _tensors(fields[_VALUE], _OUTPUTS)
   return None
 
 
-def _tensors(message, number: int) -> dict[str, tuple[int, int]]:
+def _tensors(message: bytes, number: int) -> dict[str, tuple[int, int]]:
   found = {}
   for entry in _messages(message, number):
-    fields = dict(each_field(entry))
-    described = dict(each_field(fields[_VALUE]))
+    fields = _fields(entry)
+    described = _fields(fields[_VALUE])
     rank = len(list(_messages(described.get(_SHAPE, b""), _SIZES)))
     found[fields[_KEY].decode()] = (described[_TYPE], rank)
   return found
 
 
+def _fields(message: bytes) -> dict[int, Any]:
+  return dict(each_field(message))
+
+
 def _messages(content: bytes, number: int) -> Iterator[bytes]:
   """Yields the embedded messages of a field."""
-  return (value for field, value in each_field(content) if field == number)
+  every = (value for field, value in each_field(content) if field == number)
+  return (value for value in every if isinstance(value, bytes))

@@ -117,12 +117,7 @@ def find(folder: str | os.PathLike, **options: Any) -> Servable:
   else:
     path = model_source.local_path(path)
     _check_engine(path, chosen)
-    texts = saved_texts.folder_of(path)
-    signature = saved_texts.signature(texts) if texts else None
-    if texts and signature and chosen.task in ("auto", ANSWERS):
-      found = _of_saved_texts(texts, signature)
-    else:
-      found = _of_checkpoint(path, chosen)
+    found = _of_saved_texts(path, chosen) or _of_checkpoint(path, chosen)
   if chosen.task == "auto":
     return found
   if chosen.task not in found.abilities:
@@ -131,6 +126,12 @@ def find(folder: str | os.PathLike, **options: Any) -> Servable:
       "values of task, or train or export another model."
     )
   return found._replace(abilities={chosen.task: found.abilities[chosen.task]})
+
+
+def needs_tensorflow(folder: str | os.PathLike) -> bool:
+  """Tells whether `find` imports TensorFlow: it does to read a checkpoint."""
+  path = os.path.expanduser(os.fspath(folder))
+  return not load_export.is_export(path) and saved_texts.folder_of(path) is None
 
 
 def _check(options: Options) -> None:
@@ -195,7 +196,12 @@ def _export_engine(folder, vocab_file, engine, precision, threads=None):
 # SavedModels of tasks.
 
 
-def _of_saved_texts(folder: str, signature: saved_texts.Signature) -> Servable:
+def _of_saved_texts(path: str, options: Options) -> Servable | None:
+  """Returns what such a model can do; None where the folder holds no such one."""
+  folder = saved_texts.folder_of(path)
+  signature = saved_texts.signature(folder) if folder else None
+  if folder is None or signature is None or options.task not in ("auto", ANSWERS):
+    return None
   processor = TextProcessor(signature.inputs, signature.list_inputs, signature.needs_pairs)
   load = functools.partial(_texts_engine, folder)
   found = {ANSWERS: Ability(ANSWERS, processor, load)}

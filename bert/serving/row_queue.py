@@ -1,7 +1,7 @@
 """Rows of many requests in a fair order, taken in batches of so many tokens.
 
   queue = RowQueue(max_batch_tokens=2048)
-  queue.add(Request("answers", rows, lengths))
+  queue.add(Request(0, rows, lengths))
   batch = queue.take()                          # parts of one request or of several
 
 The order is that of fair queueing by tokens: each request is a flow, whose rows have the times at
@@ -12,7 +12,7 @@ request for ever either. One heap for each engine; a batch is of one engine.
 
 import heapq
 import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Row = Mapping[str, Any]
@@ -22,7 +22,7 @@ class Request:
   """The rows of a request, and their outputs as far as they are there.
 
   Attributes:
-    engine: which engine computes them.
+    engine: the place of the one that computes them.
     rows: the rows.
     lengths: tokens of each row.
     outputs: of each row; None where it is missing.
@@ -31,9 +31,7 @@ class Request:
     future: of whoever waits; the queue does not touch it.
   """
 
-  def __init__(
-    self, engine: Hashable, rows: Sequence[Row], lengths: Sequence[int], future: Any = None
-  ):
+  def __init__(self, engine: int, rows: Sequence[Row], lengths: Sequence[int], future: Any = None):
     self.engine = engine
     self.rows = rows
     self.lengths = lengths
@@ -64,7 +62,7 @@ class Part(NamedTuple):
 class Batch(NamedTuple):
   """Rows for one engine."""
 
-  engine: Hashable
+  engine: int
   parts: list[Part]
   tokens: int
 
@@ -90,7 +88,7 @@ class RowQueue:
   def __init__(self, max_batch_tokens: int):
     self.max_batch_tokens = max_batch_tokens
     self.tokens = 0
-    self._heaps: dict[Hashable, list[tuple[float, int, Request]]] = {}
+    self._heaps: dict[int, list[tuple[float, int, Request]]] = {}
     self._waiting: dict[Request, None] = {}  # in the order of their coming
     self._numbers = itertools.count()
     self._now = 0.0  # tokens that each request would have had until now, had it been there always

@@ -1,0 +1,450 @@
+"""The models of a server: items in, results out, whatever happens to their processes.
+
+  models = ServedModels({"mrpc": "/tmp/mrpc_output"}, ServingOptions(workers=2))
+  await models.start()
+  found = await models.find("mrpc").compute("answers", [("It rains.", "It is wet.")])
+  found.results[0]["label"]
+  await models.drain(); await models.stop()
+
+Texts become tokens here and scores become answers; the processes compute what lies between. All of
+it belongs to one event loop. Long texts are read in a thread, so that the loop goes on.
+"""
+
+import asyncio
+import concurrent.futures
+import functools
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from bert.io import installation
+from bert.predicting import servable
+from bert.predicting.processors import ItemRows, Processor
+from bert.predicting.servable import Servable
+from bert.serving.deployment import Deployment
+from bert.serving.errors import (
+  EmptyInput,
+  InvalidInput,
+  NotReady,
+  Overloaded,
+  ServingError,
+  UnknownModel,
+)
+from bert.serving.events import Events
+from bert.serving.worker_pool import PoolOptions, WorkerPool
+from bert.tasks import kinds
+
+# Texts of so many characters take about 2 ms to become tokens: more is done in a thread.
+_FEW_CHARACTERS = 4000
+_FEW_ROWS = 64  # whose answers are made at once
+
+
+class ServingOptions(NamedTuple):
+  """How models are served."""
+
+  workers: int = 1  # processes of each model
+  max_batch_tokens: int = 2048
+  max_concurrent_requests: int = 512  # of all models together
+  max_wait_s: float = 10.0  # a request that would wait longer is refused
+  batch_timeout_s: float = 60.0  # a process that computes longer is killed
+  start_timeout_s: float = 600.0
+  reload: bool = True  # whether files are watched
+  reload_s: float = 2.0  # how often
+
+
+class Computed(NamedTuple):
+  """What became of items, in their order."""
+
+  results: list[Any]
+  raw: list[tuple[ItemRows, list[dict]]]  # rows, and their outputs
+  tokens: list[int]  # special ones included
+  queue_s: float
+  tokenization_s: float
+  inference_s: float
+
+
+class ServedModel:
+  """One model, which may be replaced by a newer one while it is served.
+
+  Attributes:
+    name: by which requests name it.
+    folder: which is watched.
+    version: 1, and one more each time that it is replaced.
+  """
+
+  def __init__(
+    self,
+    name: str,
+    folder: str,
+    options: ServingOptions,
+    find: Callable[[], Servable],
+    admission: "Admission",
+    events: Events,
+  ):
+    """Takes a function that finds what the folder can do, called in a thread."""
+    self.name, self.folder, self.version = name, folder, 0
+    self._options, self._find = options, find
+    self._admission, self._events = admission, events
+    self._deployment: Deployment | None = None
+    self._old: set[asyncio.Task] = set()  # which stop former deployments
+    self._thread = concurrent.futures.ThreadPoolExecutor(1, f"bert-{name}")
+
+  @property
+  def servable(self) -> Servable:
+    """What it can do now; a `NotReady` before it has been found."""
+    return self._current().servable
+
+  @property
+  def is_ready(self) -> bool:
+    """Whether it can compute now."""
+    return self._deployment is not None and self._deployment.is_ready
+
+  @property
+  def fault(self) -> str | None:
+    """Why it is not ready, as far as that is known."""
+    return self._deployment.fault if self._deployment else None
+
+  @property
+  def pids(self) -> list[int]:
+    """The numbers of the processes that compute."""
+    return self._deployment.pids if self._deployment else []
+
+  async def compute(self, ability: str, items: Sequence[Any]) -> Computed:
+    """Computes the results of items; if it is cancelled they leave the queue.
+
+    Args:
+      ability: one of `servable.abilities`.
+      items: each as its processor takes it.
+
+    Raises:
+      ServingError: there is no result; see its classes.
+    """
+    deployment = self._current()
+    if ability not in deployment.servable.abilities:
+      known = ", ".join(deployment.servable.abilities)
+      raise UnknownModel(f"The model {self.name} has no {ability}, but {known}.")
+    if not items:
+      raise EmptyInput("There is no input: give at least one text.")
+    with self._admission.request():
+      deployment.users += 1
+      try:
+        return await self._computed(deployment, ability, items)
+      finally:
+        deployment.leave()
+
+  async def _computed(self, deployment: Deployment, ability: str, items: Sequence[Any]) -> Computed:
+    processor = deployment.servable.abilities[ability].processor
+    start = time.perf_counter()
+    is_small = sum(map(_num_characters, items)) <= _FEW_CHARACTERS
+    features = await self._here_or_in_thread(is_small, _featurized, processor, items)
+    tokenized = time.perf_counter()
+    rows = [row for its_rows in features for row in its_rows]
+    lengths = [processor.num_tokens(row) for row in rows]
+    pool, engine = await deployment.pool_of(ability)
+    self._admission.check_wait(pool, sum(lengths))
+    found = await pool.compute(engine, rows, lengths)
+    outputs = iter(found.outputs)
+    raw = [(its_rows, [next(outputs) for _ in its_rows]) for its_rows in features]
+    is_small = len(rows) <= _FEW_ROWS
+    results = await self._here_or_in_thread(is_small, _finished, processor, raw)
+    numbers = iter(lengths)
+    tokens = [sum(next(numbers) for _ in its_rows) for its_rows in features]
+    return Computed(results, raw, tokens, found.queue_s, tokenized - start, found.inference_s)
+
+  async def _here_or_in_thread(self, here: bool, function: Callable, *arguments: Any) -> Any:
+    if here:
+      return function(*arguments)
+    return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+  # -------------------------------------------------------------------------------------------
+  # From start to end.
+
+  async def start(self) -> None:
+    """Finds the model, and starts its processes.
+
+    Raises:
+      ValueError, OSError: the folder holds no such model; the text says what is wrong.
+      NotReady, WorkerDied: its processes cannot start.
+    """
+    await self._deploy(await asyncio.to_thread(self._find))
+
+  async def watch(self) -> None:
+    """Replaces the model when its files have changed and then stayed the same; for ever."""
+    served = self.servable.signature()
+    refused = before = served
+    while True:
+      await asyncio.sleep(self._options.reload_s)
+      now = await asyncio.to_thread(self.servable.signature)
+      if now == before and now not in (served, refused):
+        if await self._reload():
+          served = self.servable.signature()
+        refused = now
+      before = now
+
+  async def stop(self) -> None:
+    """Ends all processes."""
+    deployments = [self._deployment] if self._deployment else []
+    self._deployment = None
+    for task in self._old:
+      task.cancel()
+    await asyncio.gather(*self._old, *(each.kill() for each in deployments), return_exceptions=True)
+    self._thread.shutdown(wait=False, cancel_futures=True)
+
+  async def _reload(self) -> bool:
+    """Returns whether what the folder holds now is served."""
+    try:
+      found = await asyncio.to_thread(self._find)
+      if found.contents() != self.servable.contents():
+        await self._deploy(found)
+        logging.info("%s: version %d is served.", self.name, self.version)
+        self._events.reloaded(self.name, True)
+      return True
+    except (ValueError, OSError, ImportError, ServingError) as error:
+      logging.error("%s: the files have changed, but cannot be served: %s", self.name, error)
+      self._events.reloaded(self.name, False)
+      return False
+
+  async def _deploy(self, found: Servable) -> None:
+    """Starts new processes beside the old ones, which then finish what they have."""
+    cores = installation.num_cores()
+    options = PoolOptions(
+      workers=self._options.workers,
+      threads=max(1, cores // self._options.workers),
+      max_batch_tokens=self._options.max_batch_tokens,
+      batch_timeout_s=self._options.batch_timeout_s,
+      start_timeout_s=self._options.start_timeout_s,
+    )
+    new = Deployment(self.name, found, options, self._events)
+    try:
+      await new.start()
+    except BaseException:
+      await new.kill()
+      raise
+    old, self._deployment = self._deployment, new
+    self.version += 1
+    if old is not None:
+      task = asyncio.create_task(_stopped(old))
+      self._old.add(task)
+      task.add_done_callback(self._old.discard)
+
+  def _current(self) -> Deployment:
+    if self._deployment is None:
+      raise NotReady(f"The model {self.name} is being loaded.")
+    return self._deployment
+
+
+async def _stopped(deployment: Deployment) -> None:
+  """Stops a deployment when its requests have left; at once if it is cancelled."""
+  try:
+    await deployment.stop()
+  except asyncio.CancelledError:
+    await deployment.kill()
+    raise
+
+
+def _num_characters(item: Any) -> int:
+  """Counts the characters of an item, or its tokens."""
+  if isinstance(item, str):
+    return len(item)
+  if isinstance(item, Mapping):
+    return sum(map(_num_characters, item.values()))
+  if isinstance(item, list | tuple):
+    return len(item) + sum(map(_num_characters, item))
+  return 0
+
+
+def _featurized(processor: Processor, items: Sequence[Any]) -> list[ItemRows]:
+  found = []
+  for index, item in enumerate(items):
+    try:
+      found.append(processor.featurize(item))
+    except ValueError as error:
+      raise InvalidInput(str(error), index=index) from None
+  return found
+
+
+def _finished(processor: Processor, raw: Sequence[tuple[ItemRows, list[dict]]]) -> list[Any]:
+  return [processor.finish(rows, outputs) for rows, outputs in raw]
+
+
+# ---------------------------------------------------------------------------------------------
+# Whether a request is taken.
+
+
+class Admission:
+  """Which requests are taken: one rule for one text and for many.
+
+  Attributes:
+    requests: that are being answered now.
+    is_open: False once the server stops.
+  """
+
+  def __init__(self, options: ServingOptions):
+    """Takes the limits."""
+    self.requests = 0
+    self.is_open = True
+    self._options = options
+    self._left = asyncio.Event()
+
+  def request(self) -> "Admission":
+    """Takes a request, for a `with` block.
+
+    Raises:
+      Overloaded: there are too many.
+      NotReady: the server stops.
+    """
+    if not self.is_open:
+      raise NotReady("The server is stopping.")
+    if self.requests >= self._options.max_concurrent_requests:
+      raise Overloaded(
+        f"{self.requests} requests are being answered, which is the limit.", retry_after_s=1
+      )
+    return self
+
+  def __enter__(self) -> None:
+    self.requests += 1
+
+  def __exit__(self, *_: object) -> None:
+    self.requests -= 1
+    if not self.requests:
+      self._left.set()
+
+  def check_wait(self, pool: WorkerPool, tokens: int) -> None:
+    """Raises an `Overloaded` where a request of so many tokens would wait too long."""
+    wait_s = pool.wait_s(tokens)
+    if wait_s > self._options.max_wait_s:
+      raise Overloaded(
+        f"The request would wait {wait_s:.0f} s, which is more than {self._options.max_wait_s:g}.",
+        retry_after_s=max(1, math.ceil(wait_s - self._options.max_wait_s)),
+      )
+
+  async def emptied(self) -> None:
+    """Waits until no request is left."""
+    while self.requests:
+      self._left.clear()
+      await self._left.wait()
+
+
+# ---------------------------------------------------------------------------------------------
+# All models.
+
+
+class ServedModels:
+  """The models by name, in the order in which they were given."""
+
+  def __init__(
+    self,
+    folders: Mapping[str, str],
+    options: ServingOptions | None = None,
+    events: Events | None = None,
+    find: Callable[..., Servable] | None = None,
+    **model_options: Any,
+  ):
+    """Takes the models, which `start` loads.
+
+    Args:
+      folders: name -> folder.
+      options: how they are served.
+      events: hears of batches, queues, restarts and reloads.
+      find: what finds a model, by default `found_apart`.
+      **model_options: see `servable.Options`; of all models.
+    """
+    options = options or ServingOptions()
+    finder: Callable[..., Servable] = found_apart if find is None else find
+    self._options = options
+    self._admission = Admission(options)
+    self._models = {
+      name: ServedModel(
+        name,
+        folder,
+        options,
+        functools.partial(finder, folder, **model_options),
+        self._admission,
+        events or Events(),
+      )
+      for name, folder in folders.items()
+    }
+    self._watchers: list[asyncio.Task] = []
+
+  @property
+  def names(self) -> list[str]:
+    """The names of the models."""
+    return list(self._models)
+
+  @property
+  def is_ready(self) -> bool:
+    """Whether each model can compute, and requests are taken."""
+    return self._admission.is_open and all(each.is_ready for each in self._models.values())
+
+  @property
+  def num_requests(self) -> int:
+    """How many requests are being answered."""
+    return self._admission.requests
+
+  def find(self, name: str | None = None) -> ServedModel:
+    """Returns a model; where there is one, any name is right, and None is the first.
+
+    Raises:
+      UnknownModel: there is none of that name.
+    """
+    if name is None or len(self._models) == 1:
+      return next(iter(self._models.values()))
+    if name not in self._models:
+      raise UnknownModel(f"There is no model {name!r:.80}, but {', '.join(self._models)}.")
+    return self._models[name]
+
+  async def start(self) -> None:
+    """Loads all models, and watches their files.
+
+    Raises:
+      ValueError, OSError: a folder holds no such model.
+      NotReady, WorkerDied: its processes cannot start.
+    """
+    try:
+      for model in self._models.values():
+        await model.start()
+    except BaseException:
+      await self.stop()
+      raise
+    if self._options.reload:
+      self._watchers = [asyncio.create_task(each.watch()) for each in self._models.values()]
+
+  async def drain(self) -> None:
+    """Takes no more requests, and waits for those that are being answered."""
+    self._admission.is_open = False
+    await self._admission.emptied()
+
+  async def stop(self) -> None:
+    """Ends everything; requests that are left fail."""
+    self._admission.is_open = False
+    for watcher in self._watchers:
+      watcher.cancel()
+    await asyncio.gather(*self._watchers, return_exceptions=True)
+    await asyncio.gather(*(each.stop() for each in self._models.values()))
+
+
+def found_apart(folder: str | os.PathLike, **options: Any) -> Servable:
+  """Finds a model as `servable.find`, in another process where that needs TensorFlow."""
+  if not servable.needs_tensorflow(folder):
+    return servable.find(folder, **options)
+  kinds.registered()  # whose classes come back
+  context = multiprocessing.get_context("spawn")
+  with concurrent.futures.ProcessPoolExecutor(1, context) as processes:
+    found = processes.submit(_found_or_reason, os.fspath(folder), options).result()
+  if isinstance(found, str):
+    raise ValueError(found)
+  return found
+
+
+def _found_or_reason(folder: str, options: Mapping[str, Any]) -> Servable | str:
+  """Returns the text of an error, because not every error can be sent to another process."""
+  servable.start_tensorflow()
+  try:
+    return servable.find(folder, **options)
+  except (ValueError, OSError, ImportError) as error:
+    return str(error)
