@@ -43,6 +43,7 @@ from bert.predicting.engines.engine import Engine
 from bert.predicting.fixed_batch_shapes import FixedBatchShapes
 from bert.predicting.load_model import (
   Arrays,
+  LoadedFunction,
   check_length,
   load_graph,
   load_model,
@@ -420,5 +421,9 @@ class Predictor:
       OSError: the folder holds no SavedModel.
     """
     function = load_signature(saved_model)
+    return cls._of_texts(function, 1 if batch_invariant else batch_size, chunk_size)
+
+  @classmethod
+  def _of_texts(cls, function: LoadedFunction, batch_size: int, chunk_size: int) -> "Predictor":
     processor = TextProcessor(function.inputs, function.list_inputs, function.needs_pairs)
-    return cls.of_halves(processor, function, 1 if batch_invariant else batch_size, chunk_size)
+    return cls.of_halves(processor, function, batch_size, chunk_size)

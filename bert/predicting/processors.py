@@ -60,6 +60,11 @@ class Processor:
     """Makes the result of an item from the outputs of its rows."""
     raise NotImplementedError
 
+  def own_outputs(self, rows: ItemRows, outputs: Sequence[Outputs]) -> list[Outputs]:
+    """Returns the outputs of rows without what is of padding."""
+    del rows
+    return list(outputs)
+
   def num_tokens(self, row: Row) -> int:
     """Counts the tokens of a row, special ones included."""
     return len(row["input_ids"])
@@ -101,8 +106,8 @@ class AnswerProcessor(Processor):
     """See `Processor`; the result is a dict."""
     return self.answering.answer(rows.item, rows, self.own_outputs(rows, outputs))
 
-  def own_outputs(self, rows: ItemRows, outputs: Sequence[Outputs]) -> list[dict[str, np.ndarray]]:
-    """Returns the outputs without the padding of the rows."""
+  def own_outputs(self, rows, outputs):
+    """See `Processor`."""
     return [
       {
         name: value[: len(row["input_ids"])] if self.answering.is_of_tokens(name) else value

@@ -24,7 +24,7 @@ from absl import logging
 
 from bert.io import installation
 from bert.predicting import servable
-from bert.predicting.processors import ItemRows, Processor
+from bert.predicting.processors import ItemRows, Outputs, Processor
 from bert.predicting.servable import Servable
 from bert.serving.deployment import Deployment
 from bert.serving.errors import (
@@ -61,7 +61,7 @@ class Computed(NamedTuple):
   """What became of items, in their order."""
 
   results: list[Any]
-  raw: list[tuple[ItemRows, list[dict]]]  # rows, and their outputs
+  raw: list[tuple[ItemRows, list[Outputs]]]  # rows, and their outputs without padding
   tokens: list[int]  # special ones included
   queue_s: float
   tokenization_s: float
@@ -149,7 +149,10 @@ class ServedModel:
     self._admission.check_wait(pool, sum(lengths))
     found = await pool.compute(engine, rows, lengths)
     outputs = iter(found.outputs)
-    raw = [(its_rows, [next(outputs) for _ in its_rows]) for its_rows in features]
+    raw = [
+      (its_rows, processor.own_outputs(its_rows, [next(outputs) for _ in its_rows]))
+      for its_rows in features
+    ]
     is_small = len(rows) <= _FEW_ROWS
     results = await self._here_or_in_thread(is_small, _finished, processor, raw)
     numbers = iter(lengths)
@@ -268,7 +271,7 @@ def _featurized(processor: Processor, items: Sequence[Any]) -> list[ItemRows]:
   return found
 
 
-def _finished(processor: Processor, raw: Sequence[tuple[ItemRows, list[dict]]]) -> list[Any]:
+def _finished(processor: Processor, raw: Sequence[tuple[ItemRows, list[Outputs]]]) -> list[Any]:
   return [processor.finish(rows, outputs) for rows, outputs in raw]
 
 
@@ -402,12 +405,14 @@ class ServedModels:
     """Loads all models, and watches their files.
 
     Raises:
-      ValueError, OSError: a folder holds no such model.
-      NotReady, WorkerDied: its processes cannot start.
+      ValueError, OSError: a folder holds no such model, or its processes cannot start.
     """
     try:
       for model in self._models.values():
         await model.start()
+    except ServingError as error:
+      await self.stop()
+      raise ValueError(f"{model.name}: {error}") from None
     except BaseException:
       await self.stop()
       raise

@@ -1,0 +1,290 @@
+"""Batches, their failures, and processes that are started again. No process is started here.
+
+Alone: python -m pytest tests/serving/worker_pool_test.py (a second); real processes:
+tests/serving/channel_test.py
+"""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from bert.serving import worker_pool
+from bert.serving.errors import BackendError, NotReady, WorkerDied
+from bert.serving.events import Events
+from bert.serving.worker_pool import PoolOptions, WorkerPool
+from tests.kit.made_up_engines import RAISES, Channel, engine_load
+
+
+class Heard(Events):
+  """Notes the events."""
+
+  def __init__(self):
+    self.batches, self.restarts, self.last_queue = [], 0, None
+
+  def batch(self, model, tokens, seconds):
+    self.batches.append(tokens)
+
+  def queue(self, model, requests, tokens):
+    self.last_queue = (requests, tokens)
+
+  def worker_restarted(self, model):
+    self.restarts += 1
+
+
+@pytest.fixture(autouse=True)
+def channels(monkeypatch):
+  Channel.reset()
+  monkeypatch.setattr(worker_pool, "Channel", Channel)
+  monkeypatch.setattr(worker_pool, "_FIRST_PAUSE_S", 0.001)
+  yield Channel
+  Channel.reset()
+
+
+@contextlib.asynccontextmanager
+async def pool_of(events=None, **options):
+  pool = WorkerPool("sums", [engine_load()], PoolOptions(**options), events)
+  await pool.start()
+  try:
+    yield pool
+  finally:
+    await pool.stop()
+
+
+async def sums(pool, *rows):
+  found = await pool.compute(0, [{"input_ids": row} for row in rows], list(map(len, rows)))
+  return [int(outputs["sum"][()]) for outputs in found.outputs]
+
+
+async def settle():
+  for _ in range(10):
+    await asyncio.sleep(0)
+
+
+async def until(condition):
+  for _ in range(1000):
+    if condition():
+      return
+    await asyncio.sleep(0.002)
+  raise AssertionError("it did not happen")
+
+
+def test_rows_of_one_request_and_of_several():
+  async def main():
+    heard = Heard()
+    async with pool_of(heard) as pool:
+      assert await sums(pool, [1, 2], [3]) == [3, 3]
+      found = await asyncio.gather(*(sums(pool, [number]) for number in range(5)))
+      assert found == [[number] for number in range(5)]
+      assert heard.batches == [3, 5]  # what comes together is one batch
+      assert heard.last_queue == (0, 0)
+      assert (await pool.compute(0, [], [])).outputs == []
+
+  asyncio.run(main())
+
+
+def test_what_comes_while_a_process_computes_is_the_next_batch():
+  async def main():
+    Channel.gate = asyncio.Event()
+    async with pool_of() as pool:
+      tasks = [asyncio.create_task(sums(pool, [1]))]
+      await settle()
+      tasks += [asyncio.create_task(sums(pool, [number])) for number in (2, 3)]
+      await settle()
+      assert Channel.all[0].works == [[[1]]]
+      Channel.gate.set()
+      assert await asyncio.gather(*tasks) == [[1], [2], [3]]
+      assert Channel.all[0].works == [[[1]], [[2], [3]]]
+
+  asyncio.run(main())
+
+
+def test_a_request_larger_than_a_batch_is_computed_in_several_by_all_processes():
+  async def main():
+    Channel.gate = asyncio.Event()
+    async with pool_of(workers=2, max_batch_tokens=4) as pool:
+      task = asyncio.create_task(sums(pool, *([number, 1] for number in range(5))))
+      await settle()
+      assert [len(channel.works) for channel in Channel.all] == [1, 1]
+      Channel.gate.set()
+      assert await task == [number + 1 for number in range(5)]
+
+  asyncio.run(main())
+
+
+def test_of_a_batch_that_fails_each_request_is_tried_alone():
+  async def main():
+    async with pool_of() as pool:
+      found = await asyncio.gather(
+        *(sums(pool, [1], [number]) for number in (2, RAISES, 3)), return_exceptions=True
+      )
+      assert (found[0], found[2]) == ([1, 2], [1, 3])
+      assert isinstance(found[1], BackendError)
+      assert str(found[1]) == f"The model cannot compute this input: a sum of {RAISES}"
+      assert len(Channel.all) == 1  # the process goes on
+      assert len(Channel.all[0].works) == 4
+      assert await sums(pool, [7]) == [7]
+
+  asyncio.run(main())
+
+
+def test_the_rest_of_a_request_that_fails_is_not_computed():
+  async def main():
+    async with pool_of(max_batch_tokens=2) as pool:
+      with pytest.raises(BackendError):
+        await sums(pool, [RAISES], [1], [2], [3], [4])
+      await settle()
+      assert Channel.all[0].works == [[[RAISES], [1]]]
+      assert pool.queue.tokens == 0
+
+  asyncio.run(main())
+
+
+def test_who_is_gone_is_not_computed():
+  async def main():
+    Channel.gate = asyncio.Event()
+    async with pool_of() as pool:
+      first, gone = (asyncio.create_task(sums(pool, [number])) for number in (1, 2))
+      await settle()
+      later = asyncio.create_task(sums(pool, [3]))
+      more = asyncio.create_task(sums(pool, [4]))
+      await settle()
+      assert len(pool.queue) == 2
+      gone.cancel()  # it is being computed
+      later.cancel()  # it waits
+      await settle()
+      assert (len(pool.queue), pool.queue.tokens) == (1, 1)
+      Channel.gate.set()
+      assert await asyncio.gather(first, more) == [[1], [4]]
+      assert Channel.all[0].works == [[[1], [2]], [[4]]]
+
+  asyncio.run(main())
+
+
+def test_only_what_a_dying_process_computed_is_lost():
+  async def main():
+    heard = Heard()
+    async with pool_of(heard, max_batch_tokens=2) as pool:
+      Channel.gate = asyncio.Event()
+      lost = [asyncio.create_task(sums(pool, [number])) for number in (1, 2)]
+      await settle()
+      kept = asyncio.create_task(sums(pool, [3]))
+      Channel.compute_errors = [WorkerDied("gone")]
+      Channel.gate.set()
+      found = await asyncio.gather(*lost, return_exceptions=True)
+      assert [type(each) for each in found] == [WorkerDied, WorkerDied]
+      assert await kept == [3]
+      assert heard.restarts == 1
+      assert [channel.is_killed for channel in Channel.all] == [True, False]
+
+  asyncio.run(main())
+
+
+def test_a_pool_that_cannot_start_says_why_and_leaves_no_process():
+  async def main():
+    Channel.start_error = NotReady("no such file")
+    pool = WorkerPool("sums", [engine_load()], PoolOptions(workers=2))
+    with pytest.raises(NotReady, match="no such file"):
+      await pool.start()
+    assert not pool.is_ready
+    assert all(channel.is_killed for channel in Channel.all)
+    assert len(Channel.all) <= 2
+
+  asyncio.run(main())
+
+
+def test_a_model_that_cannot_be_started_again_refuses_and_pauses(monkeypatch):
+  pauses = []
+  original = asyncio.sleep
+
+  async def sleep(seconds):
+    if seconds:
+      pauses.append(seconds)
+    await original(0)
+
+  async def main():
+    async with pool_of() as pool:
+      monkeypatch.setattr(worker_pool.asyncio, "sleep", sleep)
+      Channel.compute_errors = [WorkerDied("gone")]
+      Channel.start_error = NotReady("no memory")
+      with pytest.raises(WorkerDied):
+        await sums(pool, [1])
+      waiting = asyncio.create_task(sums(pool, [1]))
+      while len(pauses) < 20:
+        await original(0)
+      with pytest.raises(NotReady, match="cannot be loaded: no memory"):
+        await waiting
+      with pytest.raises(NotReady, match="no memory"):
+        await sums(pool, [1])
+      assert not pool.is_ready
+      Channel.start_error = None
+      while not pool.is_ready:
+        await original(0)
+      assert pool.fault is None
+      assert await sums(pool, [1]) == [1]
+
+  asyncio.run(main())
+  assert pauses[:4] == [0.001, 0.002, 0.004, 0.008]
+  assert max(pauses) == worker_pool._LONGEST_PAUSE_S
+
+
+def test_an_own_fault_of_the_pool_does_not_end_it(monkeypatch):
+  async def main():
+    async with pool_of() as pool:
+      original = pool._deliver
+      faults = [ArithmeticError("a mistake")]
+
+      def deliver(batch, done):
+        if faults:
+          raise faults.pop()
+        original(batch, done)
+
+      monkeypatch.setattr(pool, "_deliver", deliver)
+      with pytest.raises(NotReady):
+        await sums(pool, [1])
+      assert await sums(pool, [1]) == [1]
+
+  asyncio.run(main())
+
+
+def test_draining_waits_for_all():
+  async def main():
+    Channel.gate = asyncio.Event()
+    async with pool_of(max_batch_tokens=1) as pool:
+      tasks = [asyncio.create_task(sums(pool, [number])) for number in (1, 2)]
+      await settle()
+      drained = asyncio.create_task(pool.drain())
+      await settle()
+      assert not drained.done()
+      Channel.gate.set()
+      await drained
+      assert await asyncio.gather(*tasks) == [[1], [2]]
+
+  asyncio.run(main())
+
+
+def test_stopping_fails_what_waits():
+  async def main():
+    Channel.gate = asyncio.Event()
+    async with pool_of(max_batch_tokens=1) as pool:
+      tasks = [asyncio.create_task(sums(pool, [number])) for number in (1, 2)]
+      await settle()
+      await pool.stop()
+      found = await asyncio.gather(*tasks, return_exceptions=True)
+      assert [type(each) for each in found] == [NotReady, NotReady]
+
+  asyncio.run(main())
+
+
+def test_the_speed_is_that_of_full_batches():
+  async def main():
+    async with pool_of(max_batch_tokens=100, workers=2) as pool:
+      assert pool.tokens_per_second == 2000
+      assert pool.wait_s(10) == 0
+      pool._learn_speed(100, 1.0)
+      after_full = pool.tokens_per_second
+      assert 200 < after_full < 1900
+      pool._learn_speed(1, 0.05)  # a single token says little
+      assert after_full * 0.97 < pool.tokens_per_second < after_full
+
+  asyncio.run(main())
