@@ -68,6 +68,14 @@ class Computed(NamedTuple):
   inference_s: float
 
 
+class _Seen(NamedTuple):
+  """What a folder held, and the state that its files had then; they may change while it loads."""
+
+  servable: Servable
+  signature: tuple
+  contents: tuple
+
+
 class ServedModel:
   """One model, which may be replaced by a newer one while it is served.
 
@@ -91,6 +99,7 @@ class ServedModel:
     self._options, self._find = options, find
     self._admission, self._events = admission, events
     self._deployment: Deployment | None = None
+    self._seen: _Seen
     self._old: set[asyncio.Task] = set()  # which stop former deployments
     self._thread = concurrent.futures.ThreadPoolExecutor(1, f"bert-{name}")
 
@@ -174,19 +183,16 @@ class ServedModel:
       ValueError, OSError: the folder holds no such model; the text says what is wrong.
       NotReady, WorkerDied: its processes cannot start.
     """
-    await self._deploy(await asyncio.to_thread(self._find))
+    await self._deploy(await asyncio.to_thread(self._look))
 
   async def watch(self) -> None:
     """Replaces the model when its files have changed and then stayed the same; for ever."""
-    served = self.servable.signature()
-    refused = before = served
+    refused = before = None
     while True:
       await asyncio.sleep(self._options.reload_s)
       now = await asyncio.to_thread(self.servable.signature)
-      if now == before and now not in (served, refused):
-        if await self._reload():
-          served = self.servable.signature()
-        refused = now
+      if now == before and now not in (self._seen.signature, refused):
+        refused = None if await self._reload() else now
       before = now
 
   async def stop(self) -> None:
@@ -201,18 +207,24 @@ class ServedModel:
   async def _reload(self) -> bool:
     """Returns whether what the folder holds now is served."""
     try:
-      found = await asyncio.to_thread(self._find)
-      if found.contents() != self.servable.contents():
+      found = await asyncio.to_thread(self._look)
+      if found.contents != self._seen.contents:
         await self._deploy(found)
         logging.info("%s: version %d is served.", self.name, self.version)
         self._events.reloaded(self.name, True)
+      self._seen = found
       return True
     except (ValueError, OSError, ImportError, ServingError) as error:
       logging.error("%s: the files have changed, but cannot be served: %s", self.name, error)
       self._events.reloaded(self.name, False)
       return False
 
-  async def _deploy(self, found: Servable) -> None:
+  def _look(self) -> "_Seen":
+    """Finds what the folder holds; called in a thread."""
+    found = self._find()
+    return _Seen(found, found.signature(), found.contents())
+
+  async def _deploy(self, seen: "_Seen") -> None:
     """Starts new processes beside the old ones, which then finish what they have."""
     cores = installation.num_cores()
     options = PoolOptions(
@@ -222,13 +234,13 @@ class ServedModel:
       batch_timeout_s=self._options.batch_timeout_s,
       start_timeout_s=self._options.start_timeout_s,
     )
-    new = Deployment(self.name, found, options, self._events)
+    new = Deployment(self.name, seen.servable, options, self._events)
     try:
       await new.start()
     except BaseException:
       await new.kill()
       raise
-    old, self._deployment = self._deployment, new
+    old, self._deployment, self._seen = self._deployment, new, seen
     self.version += 1
     if old is not None:
       task = asyncio.create_task(_stopped(old))

@@ -21,7 +21,7 @@ from bert.predicting.processors import ItemRows, Processor
 from bert.predicting.servable import Ability, Servable
 from bert.serving.worker import Done, EngineLoad, Failed, Ready
 
-RAISES, DIES, HANGS = 901, 902, 903  # numbers that the engine cannot compute
+RAISES, DIES, HANGS = -1, -2, -3  # numbers that the engine cannot compute
 LENGTH = 16
 
 

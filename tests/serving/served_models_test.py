@@ -1,0 +1,414 @@
+"""Models as they are served: results, refusals, reloads, the end. One process is real, in one test.
+
+Alone: python -m pytest tests/serving/served_models_test.py (seconds; no TensorFlow)
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+
+import pytest
+
+from bert.predicting import servable
+from bert.serving import served_models, worker_pool
+from bert.serving.errors import (
+  BackendError,
+  EmptyInput,
+  InvalidInput,
+  NotReady,
+  Overloaded,
+  UnknownModel,
+  WorkerDied,
+)
+from bert.serving.events import Events
+from bert.serving.served_models import ServedModels, ServingOptions
+from tests.kit import made_up_engines
+from tests.kit.made_up_engines import DIES, RAISES, Channel
+
+
+class Heard(Events):
+  """Notes the reloads."""
+
+  def __init__(self):
+    self.reloads = []
+
+  def reloaded(self, model, ok):
+    self.reloads.append((model, ok))
+
+
+@pytest.fixture
+def channels(monkeypatch):
+  Channel.reset()
+  monkeypatch.setattr(worker_pool, "Channel", Channel)
+  monkeypatch.setattr(worker_pool, "_FIRST_PAUSE_S", 0.001)
+  yield Channel
+  Channel.reset()
+
+
+@pytest.fixture
+def folder(tmp_path):
+  (tmp_path / "number").write_text("0")
+  return tmp_path
+
+
+def write(folder, text):
+  """Replaces the model's file, as a run does."""
+  (folder / "new").write_text(text)
+  os.replace(folder / "new", folder / "number")
+
+
+@contextlib.asynccontextmanager
+async def serving(*folders, events=None, **options):
+  names = {f"model {index}": str(folder) for index, folder in enumerate(folders)}
+  options = ServingOptions(**{"reload": False, **options})
+  models = ServedModels(names, options, events, find=made_up_engines.find)
+  await models.start()
+  try:
+    yield models
+  finally:
+    await models.stop()
+
+
+async def sums(models, *items, ability="answers"):
+  computed = models.find().compute(ability, items)
+  return (await asyncio.wait_for(computed, timeout=30)).results
+
+
+async def until(condition):
+  end = time.monotonic() + 20
+  while not condition():
+    assert time.monotonic() < end, "it did not happen"
+    await asyncio.sleep(0.002)
+
+
+async def settle():
+  for _ in range(10):
+    await asyncio.sleep(0)
+
+
+# ---------------------------------------------------------------------------------------------
+# Results.
+
+
+def test_results_and_what_they_took(channels, folder):
+  async def main():
+    async with serving(folder) as models:
+      assert models.is_ready
+      found = await models.find().compute("answers", ["1 2 3", "4"])
+      assert found.results == [6, 4]
+      assert found.tokens == [3, 1]
+      assert [rows[0]["input_ids"] for rows, _ in found.raw] == [[1, 2, 3], [4]]
+      assert [int(outputs[0]["sum"]) for _, outputs in found.raw] == [6, 4]
+      assert min(found.queue_s, found.tokenization_s) >= 0
+      assert found.inference_s == 0.001
+      # Abilities of one engine are computed together: it is loaded once.
+      assert await sums(models, "5", ability="vectors") == [5]
+      assert len(Channel.all[0].engines) == 1
+
+  asyncio.run(main())
+
+
+def test_long_texts_and_many_give_the_same(channels, folder):
+  async def main():
+    async with serving(folder) as models:
+      many = [f"{number} 1" for number in range(3000)]
+      assert await sums(models, *many) == [number + 1 for number in range(3000)]
+      assert await sums(models, " ".join(["1"] * 5000)) == [5000]
+
+  asyncio.run(main())
+
+
+def test_a_long_text_does_not_stop_the_loop(channels, folder, monkeypatch):
+  def slow(self, item):
+    time.sleep(0.5)
+    return made_up_engines.ItemRows(item, [{"input_ids": [1]}])
+
+  async def main():
+    async with serving(folder) as models:
+      monkeypatch.setattr(made_up_engines.Numbers, "featurize", slow)
+      task = asyncio.create_task(sums(models, "1 " * 5000))
+      turns = 0
+      while not task.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+      assert await task == [1]
+      assert turns > 5
+
+  asyncio.run(main())
+
+
+def test_what_is_lazy_has_a_process_of_its_own_from_the_first_request_on(channels, folder):
+  async def main():
+    async with serving(folder, workers=2) as models:
+      assert len(Channel.all) == 2
+      found = await asyncio.gather(*(sums(models, "1 2", ability="attention") for _ in range(3)))
+      assert found == [[3]] * 3
+      assert len(Channel.all) == 3
+      assert Channel.all[2].works == [[[1, 2]] * 3]
+    assert all(channel.is_killed for channel in Channel.all)
+
+  asyncio.run(main())
+
+
+def test_what_is_lazy_is_tried_again_when_it_could_not_start(channels, folder):
+  async def main():
+    async with serving(folder) as models:
+      Channel.start_error = NotReady("no memory")
+      with pytest.raises(NotReady, match="no memory"):
+        await sums(models, "1", ability="attention")
+      assert await sums(models, "1") == [1]
+      Channel.start_error = None
+      assert await sums(models, "1", ability="attention") == [1]
+
+  asyncio.run(main())
+
+
+def test_models_by_name(channels, folder):
+  async def main():
+    async with serving(folder) as models:
+      assert models.find("whatever") is models.find() is models.find("model 0")
+    async with serving(folder, folder) as models:
+      assert models.names == ["model 0", "model 1"]
+      assert models.find("model 1").name == "model 1"
+      assert models.find().name == "model 0"
+      with pytest.raises(UnknownModel, match="no model 'other', but model 0, model 1"):
+        models.find("other")
+      with pytest.raises(UnknownModel, match="has no masked_words, but answers, vectors"):
+        await models.find().compute("masked_words", ["1"])
+
+  asyncio.run(main())
+
+
+# ---------------------------------------------------------------------------------------------
+# Refusals.
+
+
+def test_bad_items_are_refused_by_their_place(channels, folder):
+  async def main():
+    async with serving(folder) as models:
+      with pytest.raises(InvalidInput, match="invalid literal") as caught:
+        await sums(models, "1", "2", "three")
+      assert (caught.value.index, caught.value.status) == (2, 422)
+      with pytest.raises(EmptyInput):
+        await sums(models)
+      with pytest.raises(BackendError):
+        await sums(models, f"{RAISES}")
+      assert models.num_requests == 0
+      assert await sums(models, "1") == [1]
+
+  asyncio.run(main())
+
+
+def test_too_many_requests_are_refused(channels, folder):
+  async def main():
+    async with serving(folder, max_concurrent_requests=2) as models:
+      Channel.gate = asyncio.Event()
+      tasks = [asyncio.create_task(sums(models, "1")) for _ in range(2)]
+      await settle()
+      with pytest.raises(Overloaded) as caught:
+        await sums(models, "1")
+      assert (caught.value.status, caught.value.retry_after_s) == (429, 1)
+      Channel.gate.set()
+      assert await asyncio.gather(*tasks) == [[1], [1]]
+      assert await sums(models, "1") == [1]
+
+  asyncio.run(main())
+
+
+@pytest.mark.parametrize("items", [["1 " * 200], ["1"] * 200], ids=["one text", "many"])
+def test_a_request_that_would_wait_too_long_is_refused(channels, folder, items):
+  async def main():
+    # 1,000 tokens a second: 100 tokens may wait.
+    async with serving(folder, max_wait_s=0.1, max_batch_tokens=200) as models:
+      Channel.gate = asyncio.Event()
+      tasks = []
+      for _ in range(2):  # one is computed, one waits
+        tasks.append(asyncio.create_task(sums(models, "1 " * 200)))
+        await settle()
+      with pytest.raises(Overloaded, match="would wait 0 s, which is more than 0") as caught:
+        await sums(models, *items)
+      assert caught.value.retry_after_s == 1
+      few = asyncio.create_task(sums(models, "1 1"))  # it overtakes what waits
+      await settle()
+      Channel.gate.set()
+      assert [await task for task in (*tasks, few)] == [[200], [200], [2]]
+
+  asyncio.run(main())
+
+
+def test_a_batch_must_hold_the_longest_text(channels, folder):
+  async def main():
+    with pytest.raises(ValueError, match=r"max_batch_tokens is 15, but .* max_seq_length = 16"):
+      async with serving(folder, max_batch_tokens=15):
+        pass
+
+  asyncio.run(main())
+
+
+def test_a_model_that_cannot_be_loaded_is_an_error_at_the_start(channels, tmp_path, folder):
+  async def main():
+    with pytest.raises(ValueError, match="holds no number"):
+      async with serving(tmp_path / "nothing"):
+        pass
+    Channel.start_error = NotReady("no memory")
+    with pytest.raises(ValueError, match="model 0: no memory"):
+      async with serving(folder):
+        pass
+    assert all(channel.is_killed for channel in Channel.all)
+
+  asyncio.run(main())
+
+
+def test_who_cancels_leaves_nothing(channels, folder):
+  async def main():
+    async with serving(folder) as models:
+      Channel.gate = asyncio.Event()
+      tasks = [asyncio.create_task(sums(models, "1 2", "3")) for _ in range(3)]
+      await settle()
+      for task in tasks:
+        task.cancel()
+      await asyncio.gather(*tasks, return_exceptions=True)
+      assert models.num_requests == 0
+      Channel.gate.set()
+      await models.drain()
+      assert len(Channel.all[0].works) == 1
+
+  asyncio.run(main())
+
+
+# ---------------------------------------------------------------------------------------------
+# Reloads, and the end.
+
+
+def test_a_new_model_takes_the_place_of_the_old_one_and_no_request_is_lost(channels, folder):
+  async def main():
+    heard = Heard()
+    async with serving(folder, events=heard, reload=True, reload_s=0.01) as models:
+      Channel.gate = asyncio.Event()
+      early = asyncio.create_task(sums(models, "1"))
+      await settle()
+      write(folder, "100")
+      await until(lambda: models.find().version == 2)
+      late = asyncio.create_task(sums(models, "1"))
+      await settle()
+      assert [channel.is_killed for channel in Channel.all] == [False, False]
+      Channel.gate.set()
+      assert (await early, await late) == ([1], [101])
+      await until(lambda: Channel.all[0].is_killed)
+      assert heard.reloads == [("model 0", True)]
+      assert models.is_ready
+
+  asyncio.run(main())
+
+
+def test_a_bad_new_model_is_not_served_and_not_tried_again(channels, folder):
+  async def main():
+    heard = Heard()
+    async with serving(folder, events=heard, reload=True, reload_s=0.005) as models:
+      Channel.start_error = NotReady("damaged")
+      write(folder, "100")
+      await until(lambda: heard.reloads)
+      await asyncio.sleep(0.05)
+      assert heard.reloads == [("model 0", False)]
+      assert models.find().version == 1
+      assert await sums(models, "1") == [1]
+      Channel.start_error = None
+      write(folder, "200")
+      await until(lambda: models.find().version == 2)
+      assert await sums(models, "1") == [201]
+      assert [channel.is_killed for channel in Channel.all] == [True, True, False]
+
+  asyncio.run(main())
+
+
+def test_files_that_still_change_are_left_alone(channels, folder, monkeypatch):
+  states = iter(range(1000))
+
+  async def main():
+    async with serving(folder, reload=True, reload_s=0.001) as models:
+      monkeypatch.setattr(servable.Servable, "signature", lambda self: ("changing", next(states)))
+      await asyncio.sleep(0.1)
+      assert models.find().version == 1
+
+  asyncio.run(main())
+
+
+def test_a_pointer_to_the_same_model_reloads_nothing(channels, folder, monkeypatch):
+  pointer = folder / "checkpoint"
+
+  def find(path):
+    return made_up_engines.find(path)._replace(pointers=(str(pointer),))
+
+  async def main():
+    finds = []
+    options = ServingOptions(reload_s=0.005)
+    models = ServedModels(
+      {"sums": str(folder)}, options, find=lambda path: finds.append(path) or find(path)
+    )
+    await models.start()
+    pointer.write_text("another line")
+    await until(lambda: len(finds) == 2)
+    await asyncio.sleep(0.05)
+    assert (models.find().version, len(finds), len(Channel.all)) == (1, 2, 1)
+    await models.stop()
+
+  asyncio.run(main())
+
+
+def test_draining_answers_what_is_there_and_refuses_what_comes(channels, folder):
+  async def main():
+    async with serving(folder) as models:
+      Channel.gate = asyncio.Event()
+      task = asyncio.create_task(sums(models, "1"))
+      await settle()
+      drained = asyncio.create_task(models.drain())
+      await settle()
+      assert not models.is_ready
+      with pytest.raises(NotReady, match="stopping"):
+        await sums(models, "2")
+      assert not drained.done()
+      Channel.gate.set()
+      await drained
+      assert await task == [1]
+
+  asyncio.run(main())
+
+
+def test_stopping_without_draining_fails_what_is_left(channels, folder):
+  async def main():
+    async with serving(folder) as models:
+      Channel.gate = asyncio.Event()
+      task = asyncio.create_task(sums(models, "1"))
+      await settle()
+      await models.stop()
+      with pytest.raises(NotReady):
+        await task
+
+  asyncio.run(main())
+
+
+def test_a_real_process_is_killed_and_comes_back(folder, monkeypatch):
+  monkeypatch.setattr(worker_pool, "_FIRST_PAUSE_S", 0.001)
+  monkeypatch.setattr(worker_pool, "_SOON_S", 0.0)
+
+  async def main():
+    async with serving(folder, max_batch_tokens=16) as models:
+      (pid,) = models.find().pids
+      found = await asyncio.gather(
+        sums(models, f"{DIES} " * 16),
+        *(sums(models, f"{number} " * 16) for number in range(3)),
+        return_exceptions=True,
+      )
+      assert isinstance(found[0], WorkerDied)  # alone in its batch
+      assert found[1:] == [[0], [16], [32]]
+      assert models.is_ready
+      assert models.find().pids != [pid]
+
+  asyncio.run(main())
+
+
+def test_what_needs_no_tensorflow_is_found_here(monkeypatch):
+  monkeypatch.setattr(servable, "needs_tensorflow", lambda folder: False)
+  monkeypatch.setattr(servable, "find", lambda folder, **options: (folder, options))
+  assert served_models.found_apart("f", task="auto") == ("f", {"task": "auto"})
