@@ -58,6 +58,7 @@ def load(
   precision: str = "float32",
   threads: int | None = None,
   pooling: str | None = None,
+  **options: Any,
 ) -> Engine:
   """Loads a model; the vectors of an encoder are pooled.
 
@@ -68,6 +69,7 @@ def load(
     precision: float32, float16 or int8, as far as the folder has it.
     threads: that compute; by default one for each core.
     pooling: of vectors; by default that of the model, else `mean`.
+    **options: of the engine.
 
   Returns:
     The engine, whose outputs are those of `Head.scores`, or `vectors` `[R, W]` of an encoder and of
@@ -82,7 +84,7 @@ def load(
   loaded = []
   for name in names:
     path = model_folder.model_file(folder, registry.format_of(name, folder), precision)
-    loaded.append(registry.load(name, path, threads=threads))
+    loaded.append(registry.load(name, path, threads=threads, **options))
   chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config.vocab_size)
   return PooledEngine(chosen, pooling or model.pooling or "mean") if model.is_encoder else chosen
 

@@ -189,7 +189,7 @@ def _vector_processor(model: Any, max_seq_length: int, **options: Any) -> Vector
 
 def _export_engine(folder, vocab_file, engine, precision, threads=None):
   model = load_export.read(folder, vocab_file)
-  return load_export.load(folder, model, engine, precision, threads)
+  return load_export.load(folder, model, engine, precision, threads, shares_cores=True)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -69,17 +69,21 @@ class LiteRtEngine:
       self._shape = shape
 
 
-def load(path: str | os.PathLike, threads: int | None = None) -> LiteRtEngine:
+def load(
+  path: str | os.PathLike, threads: int | None = None, shares_cores: bool = False
+) -> LiteRtEngine:
   """Loads a model.
 
   Args:
     path: of a `model.tflite`.
     threads: that compute; by default one for each processor.
+    shares_cores: without effect; see `onnxruntime.py`.
 
   Raises:
     ValueError: it is no such file, or of a version that this LiteRT does not read.
     OSError: there is no file.
   """
+  del shares_cores
   path = os.fspath(path)
   if not os.path.isfile(path):
     raise FileNotFoundError(f"{path} does not exist.")
