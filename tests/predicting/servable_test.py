@@ -1,0 +1,215 @@
+"""What folders can do, without their weights; and that the halves give what `Predictor` gives.
+
+Alone: python -m pytest tests/predicting/servable_test.py (seconds; in the ci tier with TensorFlow)
+"""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bert.exporting import model_folder
+from bert.exporting.model_folder import FILES, Described
+from bert.io import installation
+from bert.predicting import attention, masked_words, saved_texts, servable
+from bert.predicting.engines import registry
+from bert.predicting.predictor import Predictor
+from bert.predicting.row_batches import RowBatches
+from tests.kit import exports, masked_lm
+
+FACTS = {"task_name": "films", "problem_type": "classification", "labels": ["no", "yes"]}
+
+
+@pytest.fixture
+def export(tmp_path):
+  """`export(facts, pooling)` writes an export whose models are empty files."""
+
+  def write(facts=(), pooling=None):
+    for files in FILES.values():
+      path = tmp_path / files["float32"]
+      path.parent.mkdir(exist_ok=True)
+      path.write_bytes(b"")
+    (tmp_path / "v").mkdir(exist_ok=True)
+    vocab_file = tmp_path / "v" / "vocab.txt"
+    vocab_file.write_text("\n".join(exports.VOCAB) + "\n")
+    described = Described(exports.CONFIG, str(vocab_file), True, 16, dict(facts), {}, pooling)
+    model_folder.write_description(str(tmp_path), described)
+    return tmp_path
+
+  return write
+
+
+def computed(ability, items):
+  """The results of items, as a server makes them."""
+  engine = pickle.loads(pickle.dumps(ability.load_engine))()
+  batches = RowBatches(engine, engine.inputs, padding=ability.processor.padding)
+  rows = [ability.processor.featurize(item) for item in items]
+  return [ability.processor.finish(its_rows, batches(its_rows)) for its_rows in rows]
+
+
+def assert_close(found, expected):
+  """Compares results to six digits."""
+  assert type(found) is type(expected)
+  if isinstance(found, dict):
+    assert list(found) == list(expected)
+    found, expected = list(found.values()), list(expected.values())
+  if isinstance(found, list):
+    for one, other in zip(found, expected, strict=True):
+      assert_close(one, other)
+  elif isinstance(found, str):
+    assert found == expected
+  else:
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_an_exported_task_answers(export):
+  folder = export(FACTS)
+  found = servable.find(folder)
+  assert list(found.abilities) == ["answers"]
+  assert (found.engine, found.kind.facts) == ("onnxruntime", {})
+  processor = found.abilities["answers"].processor
+  assert (processor.inputs, processor.max_seq_length) == (("text_a", "text_b"), 16)
+  assert [len(processor.featurize(item)[0]["input_ids"]) for item in processor.trial_items()] == [
+    *(5, 16)
+  ]
+  assert servable.find(folder, max_seq_length=8).abilities["answers"].processor.max_seq_length == 8
+  assert servable.find(folder, engine="litert").engine == "litert"
+
+
+def test_an_exported_encoder_has_vectors(export):
+  found = servable.find(export())
+  assert (list(found.abilities), found.kind) == (["vectors"], None)
+  assert found.config.hidden_size == exports.CONFIG.hidden_size
+
+
+def test_an_exported_model_of_sentence_vectors_has_both_from_one_engine(export):
+  facts = {"task_name": "similarity", "pooling": "mean"}
+  found = servable.find(export(facts, "mean")).abilities
+  assert list(found) == ["answers", "vectors"]
+  assert found["answers"].load_engine is found["vectors"].load_engine
+  chosen = servable.find(export(facts, "mean"), task="vectors")
+  assert list(chosen.abilities) == ["vectors"]
+
+
+def test_it_changes_with_its_files(export):
+  folder = export(FACTS)
+  before = servable.find(folder)
+  state = before.signature(), before.contents()
+  assert state == (before.signature(), before.contents())
+  (folder / "onnx" / "new").write_bytes(b"other")
+  (folder / "onnx" / "new").replace(folder / FILES["onnx"]["float32"])
+  assert before.signature() != state[0]
+  assert before.contents() != state[1]
+
+
+def test_it_can_be_sent_to_other_processes(export):
+  found = pickle.loads(pickle.dumps(servable.find(export(FACTS))))
+  assert found.abilities["answers"].processor.featurize("the film")[0]["input_ids"] == [2, 5, 6, 3]
+
+
+@pytest.mark.parametrize(
+  ("options", "message"),
+  [
+    ({"task": "vectors"}, "cannot do task=vectors: it has answers"),
+    ({"task": "other"}, "task is 'other', but must be auto or one of"),
+    ({"engine": "other"}, "no engine 'other'"),
+    ({"engine": "tensorflow"}, "export of other formats"),
+    ({"precision": "int8"}, "has no model of onnx in int8"),
+    ({"max_seq_length": 99}, "max_seq_length is 99, but must be from 3 to 32"),
+  ],
+)
+def test_what_cannot_be_served_is_said(export, options, message):
+  with pytest.raises(ValueError, match=message):
+    servable.find(export(FACTS), **options)
+
+
+def test_an_engine_that_is_not_installed_is_said(export, monkeypatch):
+  monkeypatch.setattr(registry, "is_installed", lambda name: False)
+  monkeypatch.setitem(sys.modules, "onnxruntime", None)
+  monkeypatch.delitem(sys.modules, "bert.predicting.engines.onnxruntime", raising=False)
+  with pytest.raises(ImportError, match="onnx"):
+    servable.find(export(FACTS))
+
+
+_WITHOUT_TENSORFLOW = """
+import sys
+sys.modules["tensorflow"] = None
+from bert.predicting import servable
+from bert.serving import served_models
+assert not servable.needs_tensorflow(sys.argv[1])
+(row,) = servable.find(sys.argv[1]).abilities["answers"].processor.featurize("the film")
+print(row["input_ids"])
+"""
+
+
+def test_an_export_is_found_without_tensorflow(export):
+  command = [sys.executable, "-c", _WITHOUT_TENSORFLOW, export(FACTS)]
+  environment = installation.importable_environment()
+  assert subprocess.check_output(command, env=environment, text=True) == "[2, 5, 6, 3]\n"
+
+
+# ---------------------------------------------------------------------------------------------
+# Real models.
+
+
+@pytest.mark.ci
+def test_a_saved_model_of_texts(exported, answer):
+  assert not servable.needs_tensorflow(exported)
+  found = servable.find(exported)
+  assert list(found.abilities) == ["answers"]
+  assert found.config.vocab_size == exports.CONFIG.vocab_size
+  items = ["the film was good", ("bad film .", "good")]
+  assert_close(computed(found.abilities["answers"], items), answer(items))
+
+
+@pytest.mark.ci
+def test_a_checkpoint_of_pre_training(pretrained, tmp_path):
+  assert servable.needs_tensorflow(pretrained)
+  found = servable.find(pretrained, max_seq_length=16)
+  assert list(found.abilities) == ["vectors", "masked_words", "attention"]
+  assert [each.is_lazy for each in found.abilities.values()] == [False, False, True]
+  texts = ["the cat sat .", ("the cat", "sat on the mat")]
+  encode = Predictor.from_checkpoint(pretrained, max_seq_length=16)
+  assert_close(computed(found.abilities["vectors"], texts), encode(texts))
+  fill = masked_words.from_checkpoint(pretrained, max_seq_length=16)
+  expected = fill(masked_lm.TEXTS)
+  assert_close(computed(found.abilities["masked_words"], masked_lm.TEXTS), expected)
+  tokens, maps = attention.load(pretrained)("the cat sat .")
+  item = {"text": "the cat sat .", "layer": 1, "head": 1}
+  (result,) = computed(found.abilities["attention"], [item])
+  assert result["tokens"] == tokens
+  np.testing.assert_allclose(result["map"], maps[1, 1], atol=1e-6)
+
+
+@pytest.mark.ci
+def test_an_exported_encoder_of_tensorflow(pretrained_encoder):
+  found = servable.find(pretrained_encoder, max_seq_length=16)
+  assert list(found.abilities) == ["vectors", "masked_words", "attention"]
+  (vector,) = computed(found.abilities["vectors"], ["the cat"])
+  (expected,) = Predictor.from_checkpoint(pretrained_encoder, max_seq_length=16)(["the cat"])
+  np.testing.assert_allclose(vector, expected, atol=1e-6)
+
+
+@pytest.mark.ci
+def test_a_signature_is_read_as_tensorflow_reads_it(exported, pretrained_encoder):
+  from bert.predicting import load_model
+
+  folder = saved_texts.folder_of(exported)
+  signature, loaded = saved_texts.signature(folder), load_model.load_signature(exported)
+  assert (signature.inputs, signature.list_inputs) == (loaded.inputs, loaded.list_inputs)
+  assert signature.needs_pairs == loaded.needs_pairs
+  assert saved_texts.signature(saved_texts.folder_of(pretrained_encoder)) is None
+
+
+def test_a_damaged_saved_model_is_said(tmp_path):
+  (tmp_path / "saved_model.pb").write_bytes(b"\xff\xff")
+  with pytest.raises(ValueError, match=r"saved_model\.pb is damaged"):
+    saved_texts.signature(str(tmp_path))
+
+
+@pytest.mark.parametrize("option", [{"precision": "int8"}, {"engine": "onnxruntime"}])
+def test_what_only_an_export_has_is_said(tmp_path, option):
+  with pytest.raises(ValueError, match=r"export_hub\.py"):
+    servable.find(tmp_path, **option)
