@@ -308,7 +308,10 @@ def _pretrained(path: str, options: Options) -> tuple[_Weights, dict[str, Abilit
 def _masked_words(path, weights, heads, length, options) -> Ability:
   # Another tokenizer, which keeps [MASK] whole.
   _, tokenizer, _ = load_model.load_model(
-    path, vocab_file=options.vocab_file, special_tokens=masked_words.SPECIAL_TOKENS
+    path,
+    vocab_file=options.vocab_file,
+    max_seq_length=length,
+    special_tokens=masked_words.SPECIAL_TOKENS,
   )
   processor = masked_words.MaskedWordsProcessor(tokenizer, length, heads)
   load = functools.partial(_masked_words_engine, weights, heads)

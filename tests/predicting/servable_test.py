@@ -165,7 +165,7 @@ def test_a_saved_model_of_texts(exported, answer):
 
 
 @pytest.mark.ci
-def test_a_checkpoint_of_pre_training(pretrained, tmp_path):
+def test_a_checkpoint_of_pre_training(pretrained):
   assert servable.needs_tensorflow(pretrained)
   found = servable.find(pretrained, max_seq_length=16)
   assert list(found.abilities) == ["vectors", "masked_words", "attention"]
@@ -176,7 +176,7 @@ def test_a_checkpoint_of_pre_training(pretrained, tmp_path):
   fill = masked_words.from_checkpoint(pretrained, max_seq_length=16)
   expected = fill(masked_lm.TEXTS)
   assert_close(computed(found.abilities["masked_words"], masked_lm.TEXTS), expected)
-  tokens, maps = attention.load(pretrained)("the cat sat .")
+  tokens, maps = attention.load(pretrained, 16)("the cat sat .")
   item = {"text": "the cat sat .", "layer": 1, "head": 1}
   (result,) = computed(found.abilities["attention"], [item])
   assert result["tokens"] == tokens
