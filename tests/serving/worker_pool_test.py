@@ -12,6 +12,7 @@ import pytest
 from bert.serving import worker_pool
 from bert.serving.errors import BackendError, NotReady, WorkerDied
 from bert.serving.events import Events
+from bert.serving.row_queue import RowQueue
 from bert.serving.worker_pool import PoolOptions, WorkerPool
 from tests.kit.made_up_engines import RAISES, Channel, engine_load
 
@@ -180,15 +181,22 @@ def test_only_what_a_dying_process_computed_is_lost():
   asyncio.run(main())
 
 
-def test_a_pool_that_cannot_start_says_why_and_leaves_no_process():
+def test_a_pool_that_cannot_start_says_why_and_leaves_no_process(monkeypatch):
+  original = Channel.start
+
+  async def start(self, timeout_s):
+    if self is Channel.all[1]:  # the first one can
+      raise NotReady("no such file")
+    return await original(self, timeout_s)
+
   async def main():
-    Channel.start_error = NotReady("no such file")
+    monkeypatch.setattr(Channel, "start", start)
     pool = WorkerPool("sums", [engine_load()], PoolOptions(workers=2))
     with pytest.raises(NotReady, match="no such file"):
       await pool.start()
     assert not pool.is_ready
     assert all(channel.is_killed for channel in Channel.all)
-    assert len(Channel.all) <= 2
+    assert len(Channel.all) == 2
 
   asyncio.run(main())
 
@@ -203,18 +211,20 @@ def test_a_model_that_cannot_be_started_again_refuses_and_pauses(monkeypatch):
     await original(0)
 
   async def main():
-    async with pool_of() as pool:
+    async with pool_of(max_batch_tokens=1) as pool:
       monkeypatch.setattr(worker_pool.asyncio, "sleep", sleep)
       Channel.compute_errors = [WorkerDied("gone")]
       Channel.start_error = NotReady("no memory")
-      with pytest.raises(WorkerDied):
-        await sums(pool, [1])
-      waiting = asyncio.create_task(sums(pool, [1]))
+      lost, waiting = (asyncio.create_task(sums(pool, [1])) for _ in range(2))
       while len(pauses) < 20:
         await original(0)
+      assert waiting.done()
+      with pytest.raises(WorkerDied):
+        await lost
       with pytest.raises(NotReady, match="cannot be loaded: no memory"):
         await waiting
-      with pytest.raises(NotReady, match="no memory"):
+      with monkeypatch.context() as patch, pytest.raises(NotReady, match="no memory"):
+        patch.delattr(RowQueue, "add")  # it is refused at once
         await sums(pool, [1])
       assert not pool.is_ready
       Channel.start_error = None
