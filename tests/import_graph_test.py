@@ -23,7 +23,7 @@ SCRIPTS = {
   *("extract_features", "run_ner", "run_swag", "run_similarity"),
   *("run_glue", "create_vocab"),
   *("convert_checkpoint", "export_hub", "predict", "predict_masked", "attention_maps"),
-  *("plots", "doctor", "distill"),
+  *("plots", "doctor", "distill", "serve"),
 }
 
 # Package -> the packages it may import. docs/design.md says what each is for.

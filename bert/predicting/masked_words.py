@@ -251,14 +251,14 @@ class MaskedWordsProcessor(Processor):
     self.max_seq_length = max_seq_length
     self._tokenizer = tokenizer
     self._heads = heads
-    self._mask = layout_of(tokenizer).mask
+    self.mask_token = layout_of(tokenizer).mask
 
   def featurize(self, item):
     """See `Processor`; an item may also be a `Question`."""
     question = item if isinstance(item, Question) else Question(*sentence_vectors.text_pair(item))
     features = sentence_vectors.text_features(self._tokenizer, question[:2], self.max_seq_length)
-    places = [i for i, token in enumerate(features["tokens"]) if token == self._mask]
-    _check_question(question, self._mask, len(places), self._heads, self.max_seq_length)
+    places = [i for i, token in enumerate(features["tokens"]) if token == self.mask_token]
+    _check_question(question, self.mask_token, len(places), self._heads, self.max_seq_length)
     # A text without a mask has one position as padding; its output is not used.
     row = {**features, "places": places, "masked_lm_positions": places or [0]}
     return ItemRows(question, [row])
@@ -282,7 +282,7 @@ class MaskedWordsProcessor(Processor):
   def trial_items(self):
     """See `Processor`."""
     few = self.max_seq_length - 3
-    return [self._mask, f"{self._mask} {'a ' * few}"]
+    return [self.mask_token, f"{self.mask_token} {'a ' * few}"]
 
 
 def _predictor(function, tokenizer, max_seq_length, heads: Heads, batch_size, chunk_size):

@@ -41,6 +41,25 @@ def is_wanted() -> bool:
   return is_mrpc and not any(map(command_line.flag_was_given, _DECISIVE))
 
 
+def made_folder(reason: str) -> str:
+  """Returns the folder of the demonstration's run; trains it where it is missing.
+
+  Args:
+    reason: why it is trained, the beginning of a line.
+
+  Raises:
+    ValueError: the training failed.
+  """
+  from bert.scripts import steps  # Imports much of what training needs.
+
+  folder = str(SETTINGS["output_dir"])
+  if not os.path.isfile(os.path.join(folder, "checkpoint")):
+    print(f"{reason}: run_classifier.py --task_name=MRPC, about a minute.", flush=True)
+    if code := steps.start_script("run_classifier", "--task_name=MRPC"):
+      raise ValueError(f"The demonstration could not be trained: exit code {code}.")
+  return folder
+
+
 def say_what_this_is(data_dir: str) -> None:
   """At the start: that the score says nothing about BERT."""
   logging.warning(

@@ -47,7 +47,9 @@ ALLOWED = {
   ("bert/sweeps/glue_sweep.py", "run_classifier"): "the program of such a run",
   ("bert/__main__.py", "run_classifier"): "the first command that a newcomer tries",
   **{("bert/__init__.py", kind.script): "modules of the root, for type checkers" for kind in ROWS},
+  ("bert/scripts/demonstration.py", "run_classifier"): "what serve.py runs for a newcomer, too",
   # Other things of the same name.
+  ("bert/serving/pipelines.py", "sentences"): "a name in requests of huggingface_hub's client",
   ("bert/transformers/pipelines.py", "ner"): "transformers' short name of a pipeline",
   ("bert/exporting/hub_preprocess.py", "sentences"): "an argument of text preprocessors on the Hub",
   ("bert/text/corpus_statistics.py", "sentences"): "the sentences of a corpus",

@@ -1,0 +1,185 @@
+"""What probes, people and pages ask: health, models and limits, counts, the page and its files."""
+
+import functools
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from fastapi import FastAPI, Request, Response
+
+import bert
+from bert.serving import documentation, pipelines
+from bert.serving.errors import NotReady
+from bert.serving.http_errors import NoRoute
+from bert.serving.metrics import CONTENT_TYPE
+from bert.serving.service import Service, json_answer, to_json
+
+PAGE = pathlib.Path(__file__).parent / "page"
+_TAG = "General"
+_MEDIA_TYPES = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".woff2": "font/woff2",
+}
+
+
+def add_to(app: FastAPI, service: Service) -> None:
+  """Adds the routes to an application."""
+  routes = documentation.Routes(app, _TAG)
+
+  @routes.get("/health")
+  async def health(request: Request) -> Response:
+    """Says yes once all models have computed something."""
+    if not service.models.is_ready:
+      raise NotReady("The models are being loaded.", retry_after_s=2)
+    return json_answer(request, b'{"status":"ready"}')
+
+  @routes.get("/info")
+  async def info(request: Request) -> Response:
+    """Lists the models with what they can do, and the limits of requests."""
+    return json_answer(request, to_json(info_of(service)))
+
+  @routes.get("/metrics", response_class=Response)
+  async def metrics() -> Response:
+    """Counts and times for Prometheus."""
+    return Response(service.metrics.text(), headers={"content-type": CONTENT_TYPE})
+
+
+# ---------------------------------------------------------------------------------------------
+# Models.
+
+
+def info_of(service: Service) -> dict[str, Any]:
+  """Returns all that the page needs; TEI's names, of the first model, beside it."""
+  settings = service.settings
+  models = [model_info(service.models.find(name)) for name in service.models.names]
+  first = models[0]
+  return {
+    "version": bert.__version__,
+    "models": models,
+    "limits": {
+      "max_inputs": settings.max_inputs,
+      "max_body_bytes": settings.max_body_bytes,
+      "max_batch_tokens": settings.max_batch_tokens,
+      "max_concurrent_requests": settings.max_concurrent_requests,
+      "timeout_s": settings.timeout_s,
+    },
+    "needs_key": bool(settings.api_keys),
+    "model_id": first["name"],
+    "model_type": _model_type(first),
+    "max_input_length": first["max_seq_length"],
+    "max_batch_tokens": settings.max_batch_tokens,
+    "max_concurrent_requests": settings.max_concurrent_requests,
+    "max_client_batch_size": settings.max_inputs,
+    "auto_truncate": True,
+  }
+
+
+def _model_type(model: Mapping[str, Any]) -> dict[str, Any]:
+  """What kind of model it is, as TEI says it."""
+  if "answers" not in model["abilities"]:
+    return {"embedding": {"pooling": model["pooling"]}}
+  names = {str(index): name for index, name in enumerate(model["labels"])}
+  return {"classifier": {"id2label": names, "label2id": {n: int(i) for i, n in names.items()}}}
+
+
+def model_info(model: Any) -> dict[str, Any]:
+  """Returns what the page needs to know of a model."""
+  servable = model.servable
+  abilities, config = servable.abilities, servable.config
+  found = {
+    "name": model.name,
+    "version": str(model.version),
+    "is_ready": model.is_ready,
+    "abilities": list(abilities),
+    "kind": servable.kind.name if servable.kind else None,
+    "engine": servable.engine,
+    "max_seq_length": next(iter(abilities.values())).processor.max_seq_length,
+    "dimensions": getattr(config, "hidden_size", None),
+    "layers": getattr(config, "num_hidden_layers", None),
+    "heads": getattr(config, "num_attention_heads", None),
+    "vocab_size": getattr(config, "vocab_size", None),
+    "pooling": getattr(abilities["vectors"].processor, "pooling", "mean")
+    if "vectors" in abilities
+    else None,
+    "mask_token": pipelines.mask_token(abilities["masked_words"])
+    if "masked_words" in abilities
+    else None,
+  }
+  return {**found, **_answers_info(abilities)}
+
+
+def _answers_info(abilities: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns what a fine-tuned model takes and gives, as its task says it."""
+  if "answers" not in abilities:
+    names = ("inputs", "list_inputs", "labels")
+    return {**{name: [] for name in names}, "display": None, "example": None, "item_schema": None}
+  processor = abilities["answers"].processor
+  answering = getattr(processor, "answering", None)
+  inputs = {"inputs": list(processor.inputs), "list_inputs": list(processor.list_inputs)}
+  if answering is None:  # a SavedModel of texts says no more
+    return {**inputs, "labels": [], "display": "values", "example": None, "item_schema": None}
+  return {
+    **inputs,
+    "needs_pairs": answering.needs_pairs,
+    "labels": [_text(each) for each in answering.label_names],
+    "display": answering.display,
+    "example": answering.example,
+    "item_schema": answering.item_schema(),
+  }
+
+
+def _text(value: Any) -> str:
+  return str(value.item() if isinstance(value, np.generic) else value)
+
+
+# ---------------------------------------------------------------------------------------------
+# The page.
+
+
+class File(NamedTuple):
+  """A file of the page."""
+
+  content: bytes
+  media_type: str
+
+
+def page_files(folder: pathlib.Path = PAGE) -> dict[str, File]:
+  """Reads the files of the page: name -> content. What is not here cannot be asked for."""
+  return {
+    path.name: File(path.read_bytes(), _MEDIA_TYPES[path.suffix])
+    for path in sorted(folder.glob("*"))
+    if path.suffix in _MEDIA_TYPES
+  }
+
+
+def add_page(app: FastAPI, files: Mapping[str, File]) -> None:
+  """Adds the routes of the page, which are no part of the document of routes."""
+  get = functools.partial(app.get, include_in_schema=False)
+
+  def answer(name: str) -> Response:
+    if name not in files:
+      raise NoRoute(f"There is no page {name[:60]} here.")
+    file = files[name]
+    headers = {"content-type": file.media_type, "cache-control": "no-cache"}
+    return Response(file.content, headers=headers)
+
+  @get("/")
+  async def index() -> Response:
+    return answer("index.html")
+
+  @get("/docs")
+  async def docs() -> Response:
+    return answer("docs.html")
+
+  @get("/favicon.ico")
+  async def favicon() -> Response:
+    return answer("icon.svg")
+
+  @get("/page/{name}")
+  async def file(name: str) -> Response:
+    return answer(name)

@@ -1,0 +1,108 @@
+"""Errors that concern HTTP alone, and the form that an error has in each dialect.
+
+Clients of OpenAI, TensorFlow Serving and text-embeddings-inference read errors of their own form.
+Which one it is follows from the path, so that a request that never reaches its route, because its
+body is too large, say, is refused in the same form.
+"""
+
+# Names of what happened, as text-embeddings-inference has them: an error of each is obvious.
+# ruff: noqa: N818
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from bert.serving.errors import ServingError
+
+
+class BadJson(ServingError):
+  """The body is not what JSON is."""
+
+  status = 400
+  kind = "Validation"
+
+
+class NoKey(ServingError):
+  """The key is missing, or none of those that are known."""
+
+  status = 401
+  kind = "Unauthorized"
+
+
+class Forbidden(ServingError):
+  """A page of another site asks."""
+
+  status = 403
+  kind = "Forbidden"
+
+
+class NoRoute(ServingError):
+  """Nothing has that path."""
+
+  status = 404
+  kind = "NotFound"
+
+
+class WrongMethod(ServingError):
+  """The path takes other methods."""
+
+  status = 405
+  kind = "NotAllowed"
+
+
+class TooSlow(ServingError):
+  """The body did not come in time."""
+
+  status = 408
+  kind = "Timeout"
+
+
+class InternalError(ServingError):
+  """A mistake of the server; the log has it."""
+
+  status = 500
+  kind = "Internal"
+
+
+def is_of_tensorflow_serving(path: str) -> bool:
+  """Tells whether a path is one of TensorFlow Serving's.
+
+  Example:
+    >>> is_of_tensorflow_serving("/v1/models/mrpc:predict"), is_of_tensorflow_serving("/v1/models")
+    (True, False)
+  """
+  return path.startswith("/v1/models/")
+
+
+def status_of(path: str, error: ServingError) -> int:
+  """Returns the status of an error; TensorFlow Serving has 400 for all that is wrong in a body."""
+  return 400 if is_of_tensorflow_serving(path) and error.status == 422 else error.status
+
+
+def content_of(path: str, error: ServingError) -> dict[str, Any]:
+  """Returns the JSON of an error in the form that the clients of a path read."""
+  message = error.message
+  if is_of_tensorflow_serving(path):
+    return {"error": message}
+  if path == "/v1/embeddings" or path == "/v1/models":
+    # OpenAI's own form, and that of text-embeddings-inference on this route.
+    said = {"message": message, "type": error.kind, "code": error.status}
+    return {"error": {**said, "param": None}, **said}
+  return {"error": message, "error_type": error.kind}
+
+
+def answer_of(path: str, error: ServingError) -> tuple[int, dict[str, str], bytes]:
+  """Returns status, headers and body."""
+  headers = {"content-type": "application/json"}
+  if error.retry_after_s is not None:
+    headers["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
+  if isinstance(error, NoKey):
+    headers["www-authenticate"] = "Bearer"
+  headers.update(_headers_of(error))
+  content = json.dumps(content_of(path, error), ensure_ascii=False)
+  return status_of(path, error), headers, content.encode("utf-8", "backslashreplace")
+
+
+def _headers_of(error: ServingError) -> Mapping[str, str]:
+  return getattr(error, "headers", {})

@@ -1,0 +1,176 @@
+"""What the routes of all dialects share: a model for a request, its results, headers and counts."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from fastapi import Request, Response
+
+from bert.serving import json_bodies
+from bert.serving.errors import (
+  BackendError,
+  EmptyInput,
+  InvalidInput,
+  TooLarge,
+  UnknownModel,
+)
+from bert.serving.metrics import Metrics
+from bert.serving.settings import Settings
+
+STARTED = "bert.started"
+"""Key of a request's scope: when it began, of `time.perf_counter`."""
+FACTS = "bert.facts"
+"""Key of a request's scope: what the log says of it."""
+
+# Characters of JSON that are made in one go: the event loop serves others between two such parts.
+_NUMBERS_IN_A_PART = 8192
+
+
+class Service:
+  """The models behind the routes.
+
+  Attributes:
+    models: a `ServedModels`.
+    settings: limits.
+    metrics: counts.
+  """
+
+  def __init__(self, models: Any, settings: Settings, metrics: Metrics):
+    self.models = models
+    self.settings = settings
+    self.metrics = metrics
+
+  async def body(self, request: Request, body_class: type[json_bodies.AnyBody]):
+    """Reads and checks the body of a request; see `json_bodies.parse`."""
+    return json_bodies.parse(body_class, await request.body())
+
+  def model(self, name: str | None, ability: str) -> Any:
+    """Finds the model that a request means, which has to have an ability.
+
+    Args:
+      name: as the request says it; without one, the only model with the ability is meant.
+      ability: such as `vectors`.
+
+    Raises:
+      UnknownModel: none or several are meant.
+      InvalidInput: the model cannot do it.
+    """
+    if name is None and len(self.models.names) > 1:
+      able = [each for each in self.models.names if ability in self.abilities(each)]
+      if len(able) != 1:
+        raise UnknownModel(f"Say which `model` is meant: {_listed(able or self.models.names)}.")
+      name = able[0]
+    model = self.models.find(name)
+    if ability not in model.servable.abilities:
+      raise InvalidInput(
+        f"{model.name} has no {ability.replace('_', ' ')}, but "
+        f"{_listed(each.replace('_', ' ') for each in model.servable.abilities)}."
+      )
+    return model
+
+  def abilities(self, name: str) -> Mapping[str, Any]:
+    """Returns what a model can do."""
+    return self.models.find(name).servable.abilities
+
+  async def compute(self, request: Request, model: Any, ability: str, items: Sequence[Any]) -> Any:
+    """Computes items; returns a `Computed`, and notes it for log and headers.
+
+    Raises:
+      EmptyInput: there is no item.
+      TooLarge: there are too many.
+      ServingError: of the model.
+    """
+    if not items:
+      raise EmptyInput("There is no text to compute.")
+    if len(items) > self.settings.max_inputs:
+      raise TooLarge(
+        f"The request has {len(items)} texts, but may have {self.settings.max_inputs} "
+        "(--max_inputs). Send them in several requests."
+      )
+    facts = request.scope.setdefault(FACTS, {})
+    facts |= {"model": model.name, "items": len(items)}
+    computed = await model.compute(ability, items)
+    facts["tokens"] = sum(computed.tokens)
+    self.metrics.computed(model.name, computed)
+    return computed
+
+
+def _listed(names: Iterable[str]) -> str:
+  return ", ".join(names)
+
+
+# ---------------------------------------------------------------------------------------------
+# Answers.
+
+
+def headers_of(request: Request, computed: Any) -> dict[str, str]:
+  """Returns the times of a request in milliseconds, and its tokens, as TEI's headers."""
+  return {
+    "x-compute-type": "cpu",
+    "x-compute-tokens": str(sum(computed.tokens)),
+    "x-queue-time": _ms(computed.queue_s),
+    "x-tokenization-time": _ms(computed.tokenization_s),
+    "x-inference-time": _ms(computed.inference_s),
+    "x-total-time": _ms(seconds_since_start(request)),
+  }
+
+
+def seconds_since_start(request: Request) -> float:
+  """Returns how long a request has been here."""
+  now = time.perf_counter()
+  return now - request.scope.get(STARTED, now)
+
+
+def _ms(seconds: float) -> str:
+  return f"{1000 * seconds:.3f}"
+
+
+def to_json(value: Any) -> bytes:
+  """Writes JSON in UTF-8, arrays as lists.
+
+  Raises:
+    BackendError: a number of the model is not finite.
+  """
+  try:
+    return json.dumps(
+      value, ensure_ascii=False, default=_plain, allow_nan=False, separators=(",", ":")
+    ).encode()
+  except ValueError:
+    raise BackendError("The model's answer has numbers that are not finite.") from None
+
+
+def _plain(value: Any) -> Any:
+  if isinstance(value, np.ndarray | np.generic):
+    return value.tolist()
+  raise TypeError(f"{type(value).__name__} is no value of JSON.")
+
+
+async def vectors_json(vectors: Sequence[np.ndarray], before: bytes = b"", after: bytes = b""):
+  """Writes each vector as JSON between two texts; others are served in between.
+
+  Returns:
+    A list of bytes.
+  """
+  written, numbers = [], 0
+  for vector in vectors:
+    written.append(before + to_json(vector) + after)
+    numbers += vector.size
+    if numbers > _NUMBERS_IN_A_PART:
+      numbers = 0
+      await asyncio.sleep(0)
+  return written
+
+
+def json_answer(request: Request, content: bytes, computed: Any = None) -> Response:
+  """Makes the answer of a route of JSON."""
+  headers = headers_of(request, computed) if computed is not None else {}
+  return Response(content, media_type="application/json", headers=headers)
+
+
+def normalized(vector: np.ndarray) -> np.ndarray:
+  """Returns a vector of length 1; that of zeros stays."""
+  length = np.linalg.norm(vector)
+  return vector / length if length else vector

@@ -1,0 +1,236 @@
+"""Serves models over HTTP, in the forms that clients already speak, with a page to try them.
+
+  python serve.py --model=/tmp/mrpc_output
+  python serve.py --model=mrpc=/tmp/mrpc_export --model=vectors=uncased_L-12_H-768_A-12 --workers=2
+  curl -s localhost:8080/predict -d '{"inputs": ["It rains.", "It is wet."]}'
+
+--model is the folder of a run, a checkpoint, an export for other engines, or the name of a released
+model; without it the small demonstration of `make mrpc` is served. The routes
+are those of OpenAI (/v1/embeddings), text-embeddings-inference (/embed /predict /rerank),
+TensorFlow Serving (/v1/models/NAME:predict) and bert-as-service (/encode), and our own; /docs lists
+them. The page is at /.
+
+Only programs of this machine can ask, unless --host says otherwise; then --api_key_file should name
+keys. SIGTERM and Ctrl-C end the server once it has answered what it has.
+"""
+
+import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
+import ipaddress
+import json
+import math
+import os
+import re
+import shlex
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from absl import flags, logging
+
+from bert.io import text_lines
+from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+  """Defines this script's flags."""
+  with flag_groups.flag_group("Models"):
+    flags.DEFINE_multi_string(
+      "model",
+      [],
+      "A model: its folder, the prefix of a checkpoint, or the name of a released model; or "
+      "NAME=FOLDER. May be given several times. [the small demonstration of `make mrpc`]",
+    )
+    flags.DEFINE_enum(
+      "task",
+      "auto",
+      ["auto", "answers", "vectors", "masked_words", "attention"],
+      "What all models do: one thing alone, or all that each can.",
+    )
+    path_flags.define("vocab_file", None, "The vocabulary of all models. [that of each]")
+    flags.DEFINE_integer(
+      "max_seq_length",
+      None,
+      "Maximum sequence length in word pieces, [CLS] and [SEP] included; longer texts are cut. "
+      "[that of each model]",
+    )
+    shared_flags.define_engine_flags()
+    shared_flags.define_prediction_dtype_flag()
+    flags.DEFINE_bool(
+      "reload", True, "Whether a model is loaded again when its files change, as by a run."
+    )
+  with flag_groups.flag_group("Server"):
+    flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0 is every one.")
+    flags.DEFINE_integer("port", 8080, "Port to listen at; 0 is any that is free.")
+    flags.DEFINE_integer("workers", 1, "Processes that compute, for each model.")
+    path_flags.define(
+      "api_key_file", None, "File of keys, one on each line; without it nobody needs one."
+    )
+    flags.DEFINE_list(
+      "cors_origin", [], "Other sites whose pages may ask, such as https://example.com; * for all."
+    )
+    flags.DEFINE_enum("log_format", "text", ["text", "json"], "Form of the log's lines.")
+    flags.DEFINE_float("drain_s", 30.0, "At the end: seconds for requests in flight.")
+  with flag_groups.flag_group("Limits"):
+    flags.DEFINE_integer("max_batch_tokens", 2048, "Tokens of a batch, padding included.")
+    flags.DEFINE_integer("max_concurrent_requests", 512, "Requests in flight; others get a 429.")
+    flags.DEFINE_float("max_wait_s", 10.0, "A request that would wait longer gets a 429.")
+    flags.DEFINE_integer("max_inputs", 2048, "Texts of a request.")
+    flags.DEFINE_integer("max_body_bytes", 2_000_000, "Bytes of a request's body.")
+    flags.DEFINE_float("timeout_s", 60.0, "Seconds for an answer; later ones are a 503.")
+
+
+def main(_) -> None:
+  """Serves until a signal."""
+  check_flags()
+  keys = read_keys(FLAGS.api_key_file) if FLAGS.api_key_file else ()
+  folders = named_folders(FLAGS.model)
+  from bert.io import installation
+
+  with installation.extra("serve", "serve.py"):
+    from bert.serving import http_server
+  with http_server.open_port(FLAGS.host, FLAGS.port) as port:
+    warn_of_strangers(port.getsockname()[0], bool(keys))
+    serve(folders or demonstration_folder(), keys, port)
+
+
+def check_flags() -> None:
+  """Raises a UsageError for a number that cannot be."""
+  settings = run_settings.from_flags()
+  settings.check_at_least(1, "workers", "max_inputs", "max_body_bytes", "max_concurrent_requests")
+  settings.check_at_least(1, "max_batch_tokens")
+  settings.check("port", lambda value: 0 <= value < 1 << 16, "from 0 to 65535")
+  for name in ("max_wait_s", "timeout_s", "drain_s"):
+    settings.check(name, lambda value: 0 < value < math.inf, "a positive number")
+  if FLAGS.max_seq_length is not None:
+    settings.check_at_least(3, "max_seq_length")
+
+
+def named_folders(models: Sequence[str]) -> dict[str, str]:
+  """Returns the folder of each model by its name: what is given, or the last part of the path.
+
+  Raises:
+    UsageError: a path is missing, or two models have one name.
+
+  Example:
+    >>> named_folders(["mrpc=/tmp/run", "/tmp/squad_output/"])
+    {'mrpc': '/tmp/run', 'squad_output': '/tmp/squad_output/'}
+  """
+  found: dict[str, str] = {}
+  for given in models:
+    name, folder = re.fullmatch(r"(?:([\w.-]+)=)?(.*)", given, re.DOTALL).groups()
+    name = name or os.path.basename(os.path.normpath(folder))
+    if not folder:
+      raise command_line.UsageError(f"--model={given} names no folder.")
+    if name in found:
+      raise command_line.UsageError(
+        f"Two models are called {name}. Give them names: --model=NAME={folder}"
+      )
+    found[name] = os.path.expanduser(folder)
+  return found
+
+
+def read_keys(path: str) -> tuple[str, ...]:
+  """Returns the keys in a file, one on each line; lines that begin with # are comments.
+
+  Raises:
+    OSError: it cannot be read.
+    ValueError: it has no key, or one that no header can hold.
+  """
+  lines = list(text_lines.read_lines(path))
+  keys = tuple(line for line in lines if line and not line.startswith("#"))
+  for number, line in enumerate(lines, start=1):
+    if line in keys and not re.fullmatch("[!-~]+", line):
+      raise ValueError(f"{path}, line {number}: a key has letters of ASCII alone, and no blanks.")
+  if not keys:
+    raise ValueError(f"{path} has no key. Write one on each line.")
+  return keys
+
+
+def warn_of_strangers(address: str, has_keys: bool) -> None:
+  """Warns where other machines can ask, and need no key."""
+  if not has_keys and not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+    logging.warning(
+      "Whoever reaches %s can use this server: name keys with --api_key_file.", address
+    )
+
+
+def demonstration_folder() -> dict[str, str]:
+  """Returns the folder of the small demonstration by its name; it is made where it is missing."""
+  from bert.scripts import demonstration
+
+  folder = demonstration.made_folder("No --model was given, so it is made first")
+  print(f"No --model was given: serving the small demonstration in {folder}.", flush=True)
+  return named_folders([folder])
+
+
+def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket) -> None:
+  """Serves models behind a port, until a signal.
+
+  Raises:
+    ValueError, OSError: a model cannot be loaded.
+  """
+  from bert.serving import app, http_server, metrics, request_log, served_models, settings
+
+  counts = metrics.Metrics()
+  names = ("task", "engine", "precision", "max_seq_length", "vocab_file", "dtype")
+  options = served_models.ServingOptions(
+    **_values("workers", "max_batch_tokens", "max_concurrent_requests", "max_wait_s", "reload")
+  )
+  models = served_models.ServedModels(folders, options, counts, **_values(*names))
+  log = request_log.RequestLog(FLAGS.log_format)
+  request_log.use_format(FLAGS.log_format)
+  limits = settings.Settings(
+    api_keys=keys,
+    cors_origins=tuple(FLAGS.cors_origin),
+    **_values("max_inputs", "max_body_bytes", "timeout_s"),
+    **_values("max_batch_tokens", "max_concurrent_requests"),
+  )
+  failures: list[BaseException] = []
+
+  def started(error: BaseException | None) -> None:
+    if error is None:
+      print(what_to_try(models, port), flush=True)
+    else:
+      failures.append(error)
+      server.stop()
+
+  server = http_server.make(app.create(models, limits, counts, log, started), FLAGS.drain_s)
+  http_server.run(server, port)
+  if failures:
+    raise failures[0]
+
+
+def _values(*names: str) -> dict[str, Any]:
+  return {name: FLAGS[name].value for name in names}
+
+
+def what_to_try(models: Any, port: socket.socket) -> str:
+  """Says what is served, where the page is, and a first request."""
+  host, number = port.getsockname()[:2]
+  address = f"http://{f'[{host}]' if ':' in host else host}:{number}"
+  lines = [f"Serving at {address}/ (a page to try it; {address}/docs lists the routes):"]
+  for name in models.names:
+    abilities = ", ".join(each.replace("_", " ") for each in models.find(name).servable.abilities)
+    lines.append(f"  {name}: {abilities}")
+  first = models.find(models.names[0])
+  route, body = example_request(first, len(models.names) > 1)
+  lines.append(f"  curl -s {address}{route} -d {shlex.quote(json.dumps(body))}")
+  return "\n".join(lines)
+
+
+def example_request(model: Any, is_named: bool) -> tuple[str, dict[str, Any]]:
+  """Returns a route and a body for it that the model answers."""
+  named = {"model": model.name} if is_named else {}
+  answers = model.servable.abilities.get("answers")
+  if answers is None:
+    return "/v1/embeddings", {"input": "No aircraft could land.", **named}
+  answering = getattr(answers.processor, "answering", None)
+  example = answering.example if answering else dict.fromkeys(answers.processor.inputs, "A text.")
+  return "/answer", {"items": [example], **named}
+
+
+if __name__ == "__main__":
+  command_line.run(main, define_flags)

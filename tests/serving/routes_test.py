@@ -1,0 +1,402 @@
+"""Routes of each dialect, with models that make up their scores (fake_models.py).
+
+Alone: python -m pytest tests/serving/routes_test.py (seconds)
+"""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from bert.serving import app
+from bert.serving.errors import BackendError, Overloaded, WorkerDied
+from bert.serving.metrics import Metrics
+from bert.serving.settings import Settings
+from tests.serving import fake_models
+
+TEXT, OTHER = "The storm closed both runways.", "No aircraft could land."
+
+
+@pytest.fixture(scope="module")
+def models():
+  return fake_models.all_kinds()
+
+
+@pytest.fixture(scope="module")
+def client(models):
+  with TestClient(app.create(models, Settings(), Metrics())) as client:
+    yield client
+
+
+def post(client, path, body, status=200):
+  response = client.post(path, json=body)
+  assert response.status_code == status, response.text
+  return response.json()
+
+
+def vector(models, item):
+  """The vector of an item, as the model has it."""
+  ability = models.models["encoder"].servable.abilities["vectors"]
+  rows = ability.processor.featurize(item)
+  return ability.processor.finish(rows, [ability.scores(rows[0])])
+
+
+def unit(values):
+  return values / np.linalg.norm(values)
+
+
+def answer(models, name, item):
+  """The answer to an item, as `Predictor` gives it; and its scores."""
+  ability = models.models[name].servable.abilities["answers"]
+  rows = ability.processor.featurize(item)
+  scores = [ability.scores(row) for row in rows]
+  return ability.processor.finish(rows, scores), scores
+
+
+def as_json(value):
+  return json.loads(json.dumps(value, default=np.ndarray.tolist))
+
+
+# ---------------------------------------------------------------------------------------------
+# OpenAI.
+
+
+class TestOpenAI:
+  def embed(self, client, **body):
+    return post(client, "/v1/embeddings", {"model": "encoder", **body})
+
+  def test_a_text(self, client, models):
+    found = self.embed(client, input=TEXT)
+    [entry] = found["data"]
+    assert (found["object"], found["model"]) == ("list", "encoder")
+    assert (entry["object"], entry["index"]) == ("embedding", 0)
+    np.testing.assert_allclose(entry["embedding"], unit(vector(models, TEXT)), atol=1e-6)
+    assert found["usage"] == {"prompt_tokens": 14, "total_tokens": 14}
+
+  def test_texts_keep_their_order(self, client, models):
+    found = self.embed(client, input=[TEXT, OTHER])["data"]
+    assert [each["index"] for each in found] == [0, 1]
+    for each, text in zip(found, [TEXT, OTHER], strict=True):
+      np.testing.assert_allclose(each["embedding"], unit(vector(models, text)), atol=1e-6)
+
+  def test_base64_is_little_endian_float32(self, client, models):
+    [entry] = self.embed(client, input=TEXT, encoding_format="base64")["data"]
+    found = np.frombuffer(base64.b64decode(entry["embedding"]), "<f4")
+    np.testing.assert_allclose(found, unit(vector(models, TEXT)), atol=1e-6)
+
+  def test_token_ids(self, client, models):
+    for given, items in (([7, 9], [[7, 9]]), ([[7, 9], [5]], [[7, 9], [5]])):
+      found = self.embed(client, input=given)["data"]
+      assert len(found) == len(items)
+      for each, item in zip(found, items, strict=True):
+        np.testing.assert_allclose(each["embedding"], unit(vector(models, item)), atol=1e-6)
+
+  def test_fewer_dimensions_are_normalised_again(self, client, models):
+    [entry] = self.embed(client, input=TEXT, dimensions=4)["data"]
+    np.testing.assert_allclose(entry["embedding"], unit(vector(models, TEXT)[:4]), atol=1e-6)
+
+  def test_ids_of_another_tokenizer_are_refused_with_the_remedy(self, client):
+    found = post(client, "/v1/embeddings", {"input": [[100257]], "model": "encoder"}, 422)
+    assert "check_embedding_ctx_length=False" in found["message"]
+    assert found["error"]["message"] == found["message"]
+    assert found["type"] == "Validation"
+
+  def test_a_model_without_vectors_says_what_it_has(self, client):
+    found = post(client, "/v1/embeddings", {"input": TEXT, "model": "mrpc"}, 422)
+    assert found["message"] == "mrpc has no vectors, but answers."
+
+  def test_the_only_model_with_vectors_needs_no_name(self, client):
+    assert post(client, "/v1/embeddings", {"input": TEXT})["model"] == "encoder"
+
+  def test_models_are_listed(self, client, models):
+    listed = client.get("/v1/models").json()
+    assert [each["id"] for each in listed["data"]] == models.names
+    assert client.get("/v1/models/ner").json()["id"] == "ner"
+
+
+# ---------------------------------------------------------------------------------------------
+# text-embeddings-inference.
+
+
+class TestTextEmbeddingsInference:
+  def test_embed(self, client, models):
+    found = post(client, "/embed", {"inputs": [TEXT, OTHER]})
+    expected = [unit(vector(models, text)) for text in (TEXT, OTHER)]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+  def test_embed_without_normalising(self, client, models):
+    found = post(client, "/embed", {"inputs": TEXT, "normalize": False})
+    np.testing.assert_allclose(found, [vector(models, TEXT)], atol=1e-6)
+
+  def test_a_text_that_is_not_to_be_cut(self, client):
+    long = {"inputs": "word " * 40}
+    assert len(post(client, "/embed", long)) == 1
+    assert "not to be cut" in post(client, "/embed", {**long, "truncate": False}, 422)["error"]
+    assert len(post(client, "/embed", {"inputs": TEXT, "truncate": False})) == 1
+
+  @pytest.mark.parametrize(
+    ("inputs", "items"),
+    [
+      (TEXT, TEXT),
+      ([TEXT, OTHER], (TEXT, OTHER)),
+      ([TEXT], TEXT),
+      ({"text_a": TEXT, "text_b": OTHER}, (TEXT, OTHER)),
+      ([[TEXT], [TEXT, OTHER]], [TEXT, (TEXT, OTHER)]),
+      ([{"text_a": TEXT}], [TEXT]),
+    ],
+  )
+  def test_predict(self, client, models, inputs, items):
+    found = post(client, "/predict", {"inputs": inputs, "model": "mrpc"})
+    for its, item in zip(
+      found if isinstance(items, list) else [found],
+      items if isinstance(items, list) else [items],
+      strict=True,
+    ):
+      expected = answer(models, "mrpc", item)[0]["probabilities"]
+      assert {each["label"]: each["score"] for each in its} == pytest.approx(
+        dict(zip("01", expected.tolist(), strict=True))
+      )
+      assert its[0]["score"] >= its[1]["score"]
+
+  def test_raw_scores(self, client, models):
+    found = post(client, "/predict", {"inputs": TEXT, "model": "mrpc", "raw_scores": True})
+    [scores] = answer(models, "mrpc", TEXT)[1]
+    assert sorted(each["score"] for each in found) == pytest.approx(sorted(scores["logits"]))
+
+  def test_entities_answers_and_scores(self, client, models):
+    found = post(client, "/predict", {"inputs": "Ada met Bob", "model": "ner"})
+    expected = answer(models, "ner", "Ada met Bob")[0]["entities"]
+    assert [each["word"] for each in found] == [each["text"] for each in expected]
+    item = {"question": "Who?", "context": "It was me."}
+    [found] = post(client, "/predict", {"inputs": item, "model": "squad"})
+    assert found["label"] == answer(models, "squad", item)[0]["answer"]
+    [found] = post(client, "/predict", {"inputs": [TEXT, OTHER], "model": "sts"})
+    assert found["score"] == pytest.approx(answer(models, "sts", (TEXT, OTHER))[0]["score"])
+
+  def test_rerank_by_vectors(self, client, models):
+    texts = ["one", "two", OTHER]
+    found = post(client, "/rerank", {"query": TEXT, "texts": texts, "return_text": True})
+    query = unit(vector(models, TEXT))
+    expected = [float(query @ unit(vector(models, text))) for text in texts]
+    assert [each["score"] for each in found] == pytest.approx(sorted(expected, reverse=True))
+    assert all(texts[each["index"]] == each["text"] for each in found)
+
+  def test_rerank_by_pairs(self, client, models):
+    found = post(client, "/rerank", {"query": TEXT, "texts": ["one", "two"], "model": "mrpc"})
+    for each in found:
+      pair = (TEXT, ["one", "two"][each["index"]])
+      assert each["score"] == pytest.approx(answer(models, "mrpc", pair)[0]["probabilities"][1])
+
+  def test_rerank_as_cohere(self, client):
+    body = {"query": TEXT, "documents": ["one", {"text": "two"}], "top_n": 1}
+    for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
+      [found] = post(client, path, {**body, "return_documents": True})["results"]
+      assert found["document"]["text"] == ["one", "two"][found["index"]]
+      assert set(found) == {"index", "relevance_score", "document"}
+
+  def test_a_model_that_compares_nothing_cannot_rank(self, client):
+    body = {"query": TEXT, "texts": ["one"], "model": "ner"}
+    assert "does not fit" in post(client, "/rerank", body, 422)["error"]
+
+  def test_headers_say_times(self, client):
+    headers = client.post("/embed", json={"inputs": [TEXT, OTHER]}).headers
+    assert headers["x-queue-time"] == "1.000"
+    assert headers["x-tokenization-time"] == "2.000"
+    assert headers["x-inference-time"] == "3.000"
+    assert float(headers["x-total-time"]) > 0
+    assert int(headers["x-compute-tokens"]) == 32
+
+
+class TestPipelines:
+  """`POST /`, as huggingface_hub's client asks."""
+
+  def test_feature_extraction(self, client, models):
+    found = post(client, "/", {"inputs": TEXT, "model": "encoder", "normalize": False})
+    np.testing.assert_allclose(found, [vector(models, TEXT)], atol=1e-6)
+
+  def test_sentence_similarity(self, client, models):
+    inputs = {"source_sentence": TEXT, "sentences": [OTHER, TEXT]}
+    found = post(client, "/", {"inputs": inputs, "model": "encoder"})
+    expected = float(unit(vector(models, TEXT)) @ unit(vector(models, OTHER)))
+    assert found == pytest.approx([expected, 1.0])
+    assert post(client, "/similarity", {"inputs": inputs}) == found
+
+  def test_text_classification(self, client):
+    body = {"inputs": TEXT, "model": "mrpc", "parameters": {"top_k": 1}}
+    [[found]] = post(client, "/", body)
+    assert set(found) == {"label", "score"}
+
+  def test_token_classification(self, client):
+    found = post(client, "/", {"inputs": "Ada met Bob", "model": "ner"})
+    assert set(found[0]) >= {"entity_group", "score", "word", "start", "end"}
+
+  def test_question_answering(self, client):
+    inputs = {"question": "Who?", "context": "It was me."}
+    found = post(client, "/", {"inputs": inputs, "model": "squad"})
+    assert set(found) == {"answer", "score", "start", "end"}
+
+  def test_fill_mask(self, client):
+    found = post(client, "/", {"inputs": "In [MASK].", "model": "encoder"})
+    assert found[0] == {"score": 0.75, "token_str": "paris", "sequence": "In paris."}
+
+
+# ---------------------------------------------------------------------------------------------
+# TensorFlow Serving and bert-as-service.
+
+
+class TestTensorFlowServing:
+  def test_rows(self, client, models):
+    rows = [TEXT, [TEXT, OTHER], {"text_a": TEXT, "text_b": OTHER}]
+    found = post(client, "/v1/models/mrpc:predict", {"instances": rows})["predictions"]
+    pair = as_json(answer(models, "mrpc", (TEXT, OTHER))[0])
+    assert found == [as_json(answer(models, "mrpc", TEXT)[0]), pair, pair]
+
+  def test_columns(self, client, models):
+    body = {"inputs": {"text_a": [TEXT, OTHER], "text_b": [OTHER, TEXT]}}
+    found = post(client, "/v1/models/mrpc/versions/1:predict", body)["outputs"]
+    expected = [as_json(answer(models, "mrpc", p)[0]) for p in ((TEXT, OTHER), (OTHER, TEXT))]
+    assert found == {name: [each[name] for each in expected] for name in expected[0]}
+
+  def test_one_output_has_no_name(self, client, models):
+    expected = as_json([vector(models, TEXT)])
+    path = "/v1/models/encoder/labels/stable:predict"
+    assert post(client, path, {"instances": [TEXT]}) == {"predictions": expected}
+    assert post(client, path, {"inputs": [TEXT]}) == {"outputs": expected}
+
+  def test_texts_in_base64(self, client, models):
+    coded = {"b64": base64.b64encode(TEXT.encode()).decode()}
+    for given in (coded, {"text": coded}):
+      found = post(client, "/v1/models/ner:predict", {"instances": [given]})
+      assert found["predictions"][0]["words"] == TEXT.split()
+
+  def test_status_and_metadata(self, client):
+    [version] = client.get("/v1/models/mrpc").json()["model_version_status"]
+    assert (version["version"], version["state"]) == ("1", "AVAILABLE")
+    found = client.get("/v1/models/squad/versions/1/metadata").json()
+    signature = found["metadata"]["signature_def"]["signature_def"]["serving_default"]
+    assert set(signature["inputs"]) == {"question", "context"}
+
+  @pytest.mark.parametrize("place", ["mrpc/versions/2", "mrpc/labels/canary", "nobody"])
+  def test_what_is_not_served(self, client, place):
+    assert set(post(client, f"/v1/models/{place}:predict", {"instances": [TEXT]}, 404)) == {"error"}
+    assert client.get(f"/v1/models/{place}").status_code == 404
+
+
+class TestBertAsService:
+  def test_texts_and_pairs(self, client, models):
+    found = post(client, "/encode", {"id": 7, "texts": [TEXT, f"{TEXT} ||| {OTHER}"]})
+    assert (found["id"], found["status"]) == (7, 200)
+    expected = [vector(models, TEXT), vector(models, (TEXT, OTHER))]
+    np.testing.assert_allclose(found["result"], expected, atol=1e-6)
+
+  def test_words(self, client, models):
+    body = {"id": "a", "texts": [["the", "storm"]], "is_tokenized": True}
+    expected = [vector(models, {"words": ["the", "storm"]})]
+    np.testing.assert_allclose(post(client, "/encode", body)["result"], expected, atol=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------
+# Our own.
+
+
+class TestOwnRoutes:
+  @pytest.mark.parametrize(
+    ("name", "item"),
+    [
+      ("mrpc", (TEXT, OTHER)),
+      ("ner", "Ada met Bob"),
+      ("squad", {"question": "Who?", "context": "It was me."}),
+      ("swag", {"context": "She", "choices": ["runs.", "sits."]}),
+      ("swag", ("She", ["runs.", "sits."])),
+      ("sts", (TEXT, OTHER)),
+    ],
+  )
+  def test_answers_are_those_of_predict(self, client, models, name, item):
+    found = post(client, "/answer", {"items": [item], "model": name})
+    assert found["answers"] == [as_json(answer(models, name, item)[0])]
+    assert found["model"] == name
+    assert found["time_ms"] > 0
+
+  def test_similarity(self, client, models):
+    found = post(client, "/similarity", {"texts": [TEXT, OTHER, "x"]})["similarities"]
+    vectors = [unit(vector(models, text)) for text in (TEXT, OTHER, "x")]
+    np.testing.assert_allclose(found, np.inner(vectors, vectors), atol=1e-6)
+
+  def test_masked_words(self, client):
+    [found] = post(client, "/masked_words", {"items": ["In [MASK]."]})["masked_words"]
+    assert found["masks"][0][0]["token"] == "paris"
+
+  def test_attention(self, client):
+    body = {"text": "a b", "text_pair": "c", "layer": 1, "head": 1}
+    found = post(client, "/attention", body)
+    assert found["tokens"] == ["[CLS]", "a", "b", "c", "[SEP]"]
+    assert np.shape(found["map"]) == (5, 5)
+
+
+class TestGeneral:
+  def test_info_has_what_the_page_needs(self, client, models):
+    found = client.get("/info").json()
+    assert [each["name"] for each in found["models"]] == models.names
+    for each in found["models"]:
+      if "answers" in each["abilities"]:
+        body = {"items": [each["example"]], "model": each["name"]}
+        assert len(post(client, "/answer", body)["answers"]) == 1
+        assert each["display"]
+        assert set(each["item_schema"]["properties"]) == set(each["inputs"])
+    assert found["limits"]["max_inputs"] == 2048
+
+  def test_one_model_takes_any_name(self):
+    one = fake_models.FakeModels({"only": fake_models.encoder()})
+    with TestClient(app.create(one, Settings(), Metrics())) as client:
+      body = {"input": TEXT, "model": "text-embedding-3-small"}
+      assert post(client, "/v1/embeddings", body)["model"] == "text-embedding-3-small"
+
+  def test_health_waits_for_the_models(self, client, models):
+    assert client.get("/health").json() == {"status": "ready"}
+    models.is_ready = False
+    try:
+      response = client.get("/health")
+    finally:
+      models.is_ready = True
+    assert response.status_code == 503
+    assert response.json()["error_type"] == "Unhealthy"
+    assert response.headers["retry-after"] == "2"
+
+  def test_metrics_name_models_and_routes(self, client):
+    post(client, "/embed", {"inputs": TEXT})
+    text = client.get("/metrics").text
+    assert 'te_request_count_total{path="/embed",status="200"}' in text
+    assert 'te_request_success_total{model="encoder"}' in text
+    assert 'te_request_duration_bucket{le="0.1",path="/embed"}' in text
+
+  @pytest.mark.parametrize(
+    ("error", "status"),
+    [
+      (Overloaded("Full.", retry_after_s=3), 429),
+      (WorkerDied("Gone."), 503),
+      (BackendError("Broken."), 424),
+      (ValueError("/secret/path"), 500),
+    ],
+  )
+  @pytest.mark.parametrize(
+    ("path", "body"),
+    [
+      ("/embed", {"inputs": TEXT}),
+      ("/v1/embeddings", {"input": TEXT}),
+      ("/v1/models/encoder:predict", {"instances": [TEXT]}),
+    ],
+  )
+  def test_errors_of_the_models(self, client, models, error, status, path, body):
+    models.models["encoder"].trouble = error
+    try:
+      response = client.post(path, json=body)
+    finally:
+      models.models["encoder"].trouble = None
+    assert response.status_code == status
+    assert response.headers.get("retry-after") == ("3" if status == 429 else None)
+    message = response.json().get("message", response.json()["error"])
+    assert message == (
+      str(error) if status != 500 else "The server made a mistake; its log says which."
+    )
