@@ -17,7 +17,7 @@ class EncodeRequest(Body):
   """Texts, or with `is_tokenized` lists of words; `id` comes back with the answer."""
 
   texts: list[Any]
-  id: int | str | None = None
+  id: Any = None
   is_tokenized: bool = False
   model: str | None = None
 

@@ -32,6 +32,7 @@ _OPEN_FOLDER = "/page/"
 # What a client may still send after it was refused: it would not read the answer before.
 _DRAINED_BYTES = 16_000_000
 _DRAIN_S = 3.0
+_LONGEST_LENGTH = 18  # digits of a length that anybody can mean
 
 _HEADERS = [
   (b"x-content-type-options", b"nosniff"),
@@ -125,7 +126,7 @@ class Limits:
     limit = self._settings.max_body_bytes
     length = dict(scope["headers"]).get(b"content-length", b"")
     too_large = TooLarge(f"The body is larger than {limit:,} bytes (--max_body_bytes).")
-    if length.isdigit() and int(length) > limit:
+    if length.isdigit() and (len(length) > _LONGEST_LENGTH or int(length) > limit):
       await _drain(receive)
       sender.closes = True
       raise too_large

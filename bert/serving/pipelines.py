@@ -16,15 +16,12 @@ _ABILITIES = ("answers", "masked_words", "vectors")
 def model_and_ability(service: Service, body: Any) -> tuple[Any, str]:
   """Finds the model of a request, and what it is asked for."""
   wanted = ("vectors",) if is_comparison(body.inputs) else _ABILITIES
-  name = body.model
-  if name is None and len(service.models.names) > 1:
-    able = [each for each in service.models.names if set(wanted) & set(service.abilities(each))]
-    name = able[0] if len(able) == 1 else None
-  names = [service.models.find(name).name] if name or len(service.models.names) == 1 else []
-  ability = next((a for a in wanted for n in names if a in service.abilities(n)), wanted[-1])
-  if ability == "masked_words" and not _has_mask(service.abilities(names[0]), body.inputs):
+  model = service.any_model(body.model, wanted)
+  able = model.servable.abilities
+  ability = next((each for each in wanted if each in able), wanted[-1])
+  if ability == "masked_words" and not _has_mask(able, body.inputs):
     ability = "vectors"
-  return service.model(name, ability), ability
+  return service.model(model.name, ability), ability
 
 
 def is_comparison(inputs: Any) -> bool:

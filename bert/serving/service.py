@@ -58,18 +58,26 @@ class Service:
       UnknownModel: none or several are meant.
       InvalidInput: the model cannot do it.
     """
-    if name is None and len(self.models.names) > 1:
-      able = [each for each in self.models.names if ability in self.abilities(each)]
-      if len(able) != 1:
-        raise UnknownModel(f"Say which `model` is meant: {_listed(able or self.models.names)}.")
-      name = able[0]
-    model = self.models.find(name)
+    model = self.any_model(name, [ability])
     if ability not in model.servable.abilities:
       raise InvalidInput(
         f"{model.name} has no {ability.replace('_', ' ')}, but "
         f"{_listed(each.replace('_', ' ') for each in model.servable.abilities)}."
       )
     return model
+
+  def any_model(self, name: str | None, wanted: Sequence[str]) -> Any:
+    """Finds the model that a request means; without a name the only one that can do any of it.
+
+    Raises:
+      UnknownModel: none or several are meant.
+    """
+    if name is None and len(self.models.names) > 1:
+      able = [each for each in self.models.names if set(wanted) & set(self.abilities(each))]
+      if len(able) != 1:
+        raise UnknownModel(f"Say which `model` is meant: {_listed(able or self.models.names)}.")
+      name = able[0]
+    return self.models.find(name)
 
   def abilities(self, name: str) -> Mapping[str, Any]:
     """Returns what a model can do."""

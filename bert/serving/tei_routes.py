@@ -11,7 +11,7 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 
 from bert.serving import documentation, fields, pipelines, vector_items
-from bert.serving.errors import InvalidInput
+from bert.serving.errors import EmptyInput, InvalidInput
 from bert.serving.json_bodies import Body
 from bert.serving.service import Service, json_answer, normalized, to_json, vectors_json
 
@@ -144,7 +144,10 @@ def _texts_of(body: RerankRequest) -> list[str]:
     raise InvalidInput("Either `texts` or `documents` is needed, a list of texts.")
   if body.top_n is not None and body.top_n < 1:
     raise InvalidInput(f"`top_n` is {body.top_n}, but must be at least 1.")
-  return body.documents if body.texts is None else body.texts
+  texts = body.documents if body.texts is None else body.texts
+  if not texts:
+    raise EmptyInput("There is no text to rank.")
+  return texts
 
 
 def ability_of(service: Service, body: Any) -> str:

@@ -1,0 +1,353 @@
+"""Requests with which something is wrong: each gets one sentence in the form of its dialect.
+
+Alone: python -m pytest tests/serving/bad_requests_test.py (seconds)
+"""
+
+import asyncio
+import json
+
+import pytest
+
+from bert.serving import app
+from bert.serving.metrics import Metrics
+from bert.serving.settings import Settings
+from tests.serving import fake_models
+from tests.serving.asgi_client import ask
+
+EMBED, OPENAI, PREDICT = "/embed", "/v1/embeddings", "/predict"
+RERANK, ENCODE, ANSWER = "/rerank", "/encode", "/answer"
+SIMILARITY, MASKED, ATTENTION, PIPELINE = "/similarity", "/masked_words", "/attention", "/"
+TF, TF_VECTORS = "/v1/models/mrpc:predict", "/v1/models/encoder:predict"
+MRPC, SQUAD, SWAG, NER = ({"model": name} for name in ("mrpc", "squad", "swag", "ner"))
+POSTS = (EMBED, OPENAI, PREDICT, RERANK, ENCODE, ANSWER, SIMILARITY, MASKED, ATTENTION, PIPELINE)
+HUGE = 10**30
+
+# ---------------------------------------------------------------------------------------------
+# Bodies that are no JSON, of every route.
+
+NO_JSON = {
+  b"": "The body is empty",
+  b" \n": "The body is empty",
+  b"{": "not JSON: Expecting property name",
+  b'{"inputs": "a"': "not JSON: Expecting ',' delimiter",
+  b'{"inputs": "a"} x': "not JSON: Extra data",
+  b"{'inputs': 'a'}": "not JSON",
+  b"inputs=a&normalize=true": "not JSON: Expecting value (line 1, column 1)",
+  b"--x\r\ncontent-disposition: form-data\r\n\r\n": "not JSON",
+  b"<a/>": "not JSON",
+  b"\x00": "not JSON",
+  b"\xff\xfe{\x00}\x00": "not UTF-8: byte 0xff at 0",
+  b'{"inputs": "caf\xe9"}': "not UTF-8: byte 0xe9 at 15",
+  b'{"inputs": "a", "inputs": "b"}': 'the name "inputs" is there twice',
+  b'{"a": {"b": 1, "b": 2}}': 'the name "b" is there twice',
+  b'{"inputs": NaN}': "NaN is not a number",
+  b'{"inputs": [-Infinity]}': "-Infinity is not a number",
+  b'{"inputs": "\\ud800"}': "half of a surrogate pair, \\ud800",
+  b'{"inputs": ["a", "\\uDC00\\uD800"]}': "half of a surrogate pair, \\udc00",
+  b'{"\\udfff": 1}': "half of a surrogate pair, \\udfff",
+  b'{"inputs": "\n"}': "Invalid control character",
+  b"[" * 100_000: "lists or objects inside each other",
+  b'{"a":' * 100_000: "lists or objects inside each other",
+  b'{"inputs": [' + b"[" * 50_000 + b"]" * 50_000 + b"]}": "lists or objects inside each other",
+  b'{"inputs": ' + b"1" * 5000 + b"}": "Exceeds the limit (4300 digits)",
+}
+NO_OBJECT = {
+  b"[]": "The body is an empty list",
+  b'["a"]': "The body is a list",
+  b'"a"': 'The body is "a"',
+  b"null": "The body is null",
+  b"5": "The body is 5",
+  b"true": "The body is true",
+}
+
+# ---------------------------------------------------------------------------------------------
+# Bodies that are JSON: route, body, status, words of the message.
+
+ROWS = [
+  # Vectors, TEI.
+  (EMBED, {}, 422, "`inputs` is missing."),
+  (EMBED, {"input": "a"}, 422, "`inputs` is missing."),
+  (EMBED, {"inputs": None}, 422, "`inputs` is null, but a text, a list of texts, or token ids"),
+  (EMBED, {"inputs": 5}, 422, "`inputs` is 5, but"),
+  (EMBED, {"inputs": 5.5}, 422, "`inputs` is 5.5, but"),
+  (EMBED, {"inputs": True}, 422, "`inputs` is true, but"),
+  (EMBED, {"inputs": {"text": "a"}}, 422, "`inputs` is an object, but"),
+  (EMBED, {"inputs": ""}, 422, "`inputs` is an empty text."),
+  (EMBED, {"inputs": []}, 400, "There is no text to compute."),
+  (EMBED, {"inputs": ["a", ""]}, 422, "`inputs`[1] is an empty text."),
+  (EMBED, {"inputs": ["a", None]}, 422, "`inputs`[1] is null, but a text is needed."),
+  (EMBED, {"inputs": ["a", 5]}, 422, "`inputs`[1] is 5, but a text is needed."),
+  (EMBED, {"inputs": [5, "a"]}, 422, "`inputs`[0] is 5, but a text is needed."),
+  (EMBED, {"inputs": [True]}, 422, "`inputs`[0] is true, but a text is needed."),
+  (EMBED, {"inputs": [[]]}, 422, "`inputs`[0] is an empty list."),
+  (EMBED, {"inputs": [["a"]]}, 422, '`inputs`[0] has "a", but whole numbers'),
+  (EMBED, {"inputs": [[[5]]]}, 422, "`inputs`[0] has a list, but whole numbers"),
+  (EMBED, {"inputs": [[5.5]]}, 422, "`inputs`[0] has 5.5, but whole numbers"),
+  (EMBED, {"inputs": [-1]}, 422, "-1 is no token id of encoder"),
+  (EMBED, {"inputs": [HUGE]}, 422, f"{HUGE} is no token id of encoder"),
+  (EMBED, {"inputs": [[5], [8000]]}, 422, "8000 is no token id of encoder, whose vocabulary has"),
+  (EMBED, {"inputs": "a", "normalize": "yes"}, 422, '`normalize` is "yes", but true or false'),
+  (EMBED, {"inputs": "a", "normalize": 1}, 422, "`normalize` is 1, but true or false is needed."),
+  (EMBED, {"inputs": "a", "truncate": []}, 422, "`truncate` is an empty list, but true or false"),
+  (EMBED, {"inputs": "a b " * 99, "truncate": False}, 422, "it is not to be cut"),
+  (EMBED, {"inputs": [5] * 99, "truncate": False}, 422, "it is not to be cut"),
+  (EMBED, {"inputs": "a", "dimensions": 0}, 422, "`dimensions` is 0, but"),
+  (EMBED, {"inputs": "a", "model": 5}, 422, "`model` is 5, but a text is needed."),
+  (EMBED, {"inputs": "a", "model": "mrpc"}, 422, "mrpc has no vectors, but answers."),
+  # Vectors, OpenAI.
+  (OPENAI, {}, 422, "`input` is missing."),
+  (OPENAI, {"inputs": "a"}, 422, "`input` is missing."),
+  (OPENAI, {"input": ""}, 422, "`input` is an empty text."),
+  (OPENAI, {"input": []}, 400, "There is no text to compute."),
+  (OPENAI, {"input": [[1], "a", []]}, 422, "`input`[2] is an empty list."),
+  (OPENAI, {"input": [100257]}, 422, "check_embedding_ctx_length=False"),
+  (OPENAI, {"input": "a", "dimensions": 17}, 422, "vectors of encoder have 16: ask for 1 to 16."),
+  (OPENAI, {"input": "a", "dimensions": -1}, 422, "`dimensions` is -1, but"),
+  (OPENAI, {"input": "a", "dimensions": HUGE}, 422, "`dimensions` is 1000000000000000000"),
+  (OPENAI, {"input": "a", "dimensions": 1.5}, 422, "`dimensions` is 1.5, but a whole number"),
+  (OPENAI, {"input": "a", "dimensions": "4"}, 422, '`dimensions` is "4", but a whole number'),
+  (OPENAI, {"input": "a", "dimensions": True}, 422, "`dimensions` is true, but a whole number"),
+  (OPENAI, {"input": "a", "encoding_format": "hex"}, 422, "'float' or 'base64' is needed."),
+  (OPENAI, {"input": "a", "encoding_format": 5}, 422, "'float' or 'base64' is needed."),
+  (OPENAI, {"input": "a", "model": "gpt"}, 404, "No model 'gpt' is served"),
+  (OPENAI, {"input": "a", "model": "x" * 9999}, 404, "is served"),
+  (OPENAI, {"input": "a", "user": 5}, 422, "`user` is 5, but a text is needed."),
+  # Answers.
+  (PREDICT, {**MRPC}, 422, "`inputs` is missing."),
+  (PREDICT, {"inputs": "a"}, 404, "Say which `model` is meant: mrpc, ner, squad, swag, sts."),
+  (PREDICT, {"inputs": "a", "model": "encoder"}, 422, "encoder has no answers, but vectors"),
+  (PREDICT, {"inputs": "", **MRPC}, 422, "`inputs` is an empty text."),
+  (PREDICT, {"inputs": [], **MRPC}, 400, "There is no text to compute."),
+  (PREDICT, {"inputs": ["a", "b", "c"], **MRPC}, 422, "`inputs` has 3 texts. One text or a pair"),
+  (PREDICT, {"inputs": ["a", ""], **MRPC}, 422, "`inputs`[1] is an empty text."),
+  (PREDICT, {"inputs": [["a", "b", "c"]], **MRPC}, 422, "`inputs`[0] has 3 values, but one text"),
+  (PREDICT, {"inputs": [[]], **MRPC}, 422, "`inputs`[0] has 0 values"),
+  (PREDICT, {"inputs": [["a"], 5], **MRPC}, 422, "`inputs`[1] is 5, but a text is needed."),
+  (PREDICT, {"inputs": [["a", 5]], **MRPC}, 422, "`inputs`[0][1] is 5, but a text is needed."),
+  (PREDICT, {"inputs": 5, **MRPC}, 422, "`inputs` is 5, but a text is needed."),
+  (PREDICT, {"inputs": {}, **MRPC}, 422, "does not fit this model, whose inputs are text_a"),
+  (PREDICT, {"inputs": {"text": 5}, **MRPC}, 422, "does not fit this model"),
+  (PREDICT, {"inputs": {"txt": "a"}, **MRPC}, 422, "does not fit this model"),
+  (PREDICT, {"inputs": {"text_a": "a", "text_b": [1]}, **MRPC}, 422, "does not fit this model"),
+  (PREDICT, {"inputs": "a", **SQUAD}, 422, "whose inputs are question, context."),
+  (PREDICT, {"inputs": {"question": "a"}, **SQUAD}, 422, "whose inputs are question, context."),
+  (PREDICT, {"inputs": ["a", "b"], **NER}, 422, "whose inputs are text."),
+  (PREDICT, {"inputs": {"context": "a", "choices": []}, **SWAG}, 422, "choices (a list)."),
+  (PREDICT, {"inputs": {"context": "a", "choices": [""]}, **SWAG}, 422, "choices (a list)."),
+  (PREDICT, {"inputs": "a", "raw_scores": 1, **MRPC}, 422, "`raw_scores` is 1, but true or false"),
+  # Ranking.
+  (RERANK, {}, 422, "`query` is missing."),
+  (RERANK, {"query": "a"}, 422, "Either `texts` or `documents` is needed"),
+  (
+    RERANK,
+    {"query": "a", "texts": ["b"], "documents": ["b"]},
+    422,
+    "Either `texts` or `documents`",
+  ),
+  (RERANK, {"query": "", "texts": ["b"]}, 422, "`query` is an empty text."),
+  (RERANK, {"query": ["a"], "texts": ["b"]}, 422, "`query` is a list, but a text is needed."),
+  (RERANK, {"query": "a", "texts": "b"}, 422, '`texts` is "b", but a list of texts is needed.'),
+  (RERANK, {"query": "a", "texts": []}, 400, "There is no text to rank."),
+  (RERANK, {"query": "a", "texts": ["b", {}]}, 422, "`texts`[1] is an object, but a text"),
+  (RERANK, {"query": "a", "documents": [{"txt": "b"}]}, 422, "`documents`[0] is an object"),
+  (RERANK, {"query": "a", "documents": [{"text": 5}]}, 422, "`documents`[0] is 5, but a text"),
+  (RERANK, {"query": "a", "documents": ["b"], "top_n": 0}, 422, "`top_n` is 0, but must be"),
+  (RERANK, {"query": "a", "documents": ["b"], "top_n": "1"}, 422, '`top_n` is "1", but a whole'),
+  (RERANK, {"query": "a", "texts": ["b"], **NER}, 422, "does not fit this model"),
+  (RERANK, {"query": "a", "texts": ["b"], "return_text": None}, 422, "`return_text` is null, but"),
+  # bert-as-service.
+  (ENCODE, {}, 422, "`texts` is missing."),
+  (ENCODE, {"texts": "a"}, 422, '`texts` is "a", but a list is needed.'),
+  (ENCODE, {"texts": []}, 400, "There is no text to compute."),
+  (ENCODE, {"texts": [""]}, 422, "`texts`[0] is an empty text."),
+  (ENCODE, {"texts": [5]}, 422, "`texts`[0] is 5, but a text is needed."),
+  (ENCODE, {"texts": [["a"]]}, 422, "`texts`[0] is a list, but a text is needed."),
+  (ENCODE, {"texts": ["a"], "is_tokenized": True}, 422, '`texts`[0] is "a", but a list of texts'),
+  (ENCODE, {"texts": [[]], "is_tokenized": True}, 422, "`texts`[0] is an empty list"),
+  (ENCODE, {"texts": [[5]], "is_tokenized": True}, 422, "`texts`[0][0] is 5, but a text"),
+  (ENCODE, {"texts": ["a"], "is_tokenized": "no"}, 422, '`is_tokenized` is "no", but true or'),
+  # TensorFlow Serving.
+  (TF, {}, 400, "Either `instances` or `inputs` is needed."),
+  (TF, {"instances": ["a"], "inputs": ["a"]}, 400, "Either `instances` or `inputs` is needed."),
+  (TF, {"instances": "a"}, 400, '`instances` is "a", but a list is needed.'),
+  (TF, {"instances": []}, 400, "There is no text to compute."),
+  (TF, {"instances": [None]}, 400, "`instances`[0] is null, but a text or an object is needed."),
+  (TF, {"instances": [[]]}, 400, "`instances`[0] is an empty list, but texts are needed in it."),
+  (TF, {"instances": [["a", 5]]}, 400, "`instances`[0] is a list, but texts are needed in it."),
+  (TF, {"instances": [{"b64": "?"}]}, 400, '"?" is no text of UTF-8 in base64.'),
+  (TF, {"instances": [{"b64": 5}]}, 400, "5 is no text of UTF-8 in base64."),
+  (TF, {"instances": [{"b64": "/w=="}]}, 400, '"/w==" is no text of UTF-8 in base64.'),
+  (TF, {"instances": [{"text_a": {"b64": ""}}, {}]}, 400, "does not fit this model"),
+  (TF, {"inputs": {}}, 400, "`inputs` is empty, but text_a, text_b is needed."),
+  (TF, {"inputs": {"text_a": "a"}}, 400, '`inputs.text_a` is "a", but a list is needed.'),
+  (TF, {"inputs": {"text_a": ["a"], "text_b": []}}, 400, "have different lengths."),
+  (TF, {"inputs": {"text_a": [], "text_b": []}}, 400, "There is no text to compute."),
+  (TF, {"inputs": {"words": ["a"]}}, 400, "does not fit this model"),
+  (TF, {"instances": ["a"], "signature_name": "other"}, 400, 'There is no signature "other"'),
+  (TF, {"instances": ["a"], "signature_name": 5}, 400, "`signature_name` is 5, but a text"),
+  (TF_VECTORS, {"instances": [[HUGE]]}, 400, "is no token id"),
+  (TF_VECTORS, {"instances": [[-5]]}, 400, "-5 is no token id"),
+  ("/v1/models/nobody:predict", {"instances": ["a"]}, 404, "No model 'nobody' is served"),
+  ("/v1/models/mrpc/versions/9:predict", {"instances": ["a"]}, 404, 'no version "9"'),
+  ("/v1/models/mrpc/versions/x:predict", {"instances": ["a"]}, 404, 'no version "x"'),
+  ("/v1/models/mrpc/labels/x:predict", {"instances": ["a"]}, 404, 'no label "x"'),
+  # Our own.
+  (ANSWER, {}, 422, "`items` is missing."),
+  (ANSWER, {"items": "a", **MRPC}, 422, '`items` is "a", but a list is needed.'),
+  (ANSWER, {"items": [], **MRPC}, 400, "There is no text to compute."),
+  (ANSWER, {"items": [5], **MRPC}, 422, "`items`[0] is 5, but a text is needed."),
+  (ANSWER, {"items": ["a", ["b", "c", "d"]], **MRPC}, 422, "`items`[1] has 3 values"),
+  (ANSWER, {"items": [["a", []]], **MRPC}, 422, "does not fit this model"),
+  (ANSWER, {"items": ["a"], "modle": "mrpc"}, 422, "`modle` is no name that this route knows"),
+  (ANSWER, {"items": ["a"], "m" * 9999: 1}, 422, "is no name that this route knows"),
+  (SIMILARITY, {}, 422, "Either `texts` is needed, or `inputs`"),
+  (SIMILARITY, {"texts": "a"}, 422, '`texts` is "a", but a list of texts is needed.'),
+  (SIMILARITY, {"texts": []}, 400, "There is no text to compute."),
+  (SIMILARITY, {"inputs": {}}, 422, "without `source_sentence`."),
+  (SIMILARITY, {"inputs": {"source_sentence": "a"}}, 422, "`inputs.sentences` is null, but a list"),
+  (SIMILARITY, {"inputs": {"source_sentence": 5, "sentences": ["a"]}}, 422, "is 5, but a text"),
+  (MASKED, {"items": ["a"]}, 422, "no [MASK] in 'a'."),
+  (MASKED, {"items": ["[MASK]"], **NER}, 422, "ner has no masked words, but answers."),
+  (ATTENTION, {}, 422, "`text` is missing."),
+  (ATTENTION, {"text": ""}, 422, "`text` is an empty text."),
+  (ATTENTION, {"text": "a", "layer": 2}, 422, "layer is 2, but must be from 0 to 1."),
+  (ATTENTION, {"text": "a", "head": -1}, 422, "head is -1, but must be from 0 to 1."),
+  (ATTENTION, {"text": "a", "layer": HUGE}, 422, "layer is 1000"),
+  (ATTENTION, {"text": "a", "layer": "0"}, 422, '`layer` is "0", but a whole number is needed.'),
+  (ATTENTION, {"text": "a", "head": 0.5}, 422, "`head` is 0.5, but a whole number is needed."),
+  (ATTENTION, {"text": "a", "text_pair": 5}, 422, "`text_pair` is 5, but a text is needed."),
+  # Pipelines.
+  (PIPELINE, {**MRPC}, 422, "`inputs` is missing."),
+  (PIPELINE, {"inputs": None, **MRPC}, 422, "`inputs` is null, but a text is needed."),
+  (PIPELINE, {"inputs": "a"}, 404, "Say which `model` is meant"),
+  (PIPELINE, {"inputs": "", **MRPC}, 422, "`inputs` is an empty text."),
+  (PIPELINE, {"inputs": [], **MRPC}, 400, "There is no text to compute."),
+  (PIPELINE, {"inputs": [[]], **MRPC}, 422, "`inputs`[0] has 0 values"),
+  (PIPELINE, {"inputs": "a", "parameters": 5, **MRPC}, 422, "`parameters` is 5, but an object"),
+  (PIPELINE, {"inputs": {"source_sentence": ""}, "model": "encoder"}, 422, "is an empty text."),
+  (PIPELINE, {"inputs": 5, "model": "encoder"}, 422, "`inputs` is 5, but"),
+  (PIPELINE, {"inputs": {"a": 1}, "model": "encoder"}, 422, "`inputs` is an object, but"),
+]
+PATHS = ["/nix", "/v1", "/v1/", "/embed/", "//embed", "/v1/models/", "/page/nix", "/../etc/passwd"]
+PATHS += ["/page/..%2f..%2fserve.py", "/page/../app.py", "/v1/models/mrpc:classify", "/\x00", "/é"]
+
+
+@pytest.fixture(scope="module")
+def models():
+  return fake_models.all_kinds()
+
+
+@pytest.fixture(scope="module")
+def answer_to(models):
+  """A function that asks, and checks the form of the error."""
+  served = app.create(models, Settings(), Metrics())
+
+  def answer(method, path, body):
+    found = asyncio.run(ask(served, method, path, body))
+    message = check_form(path, found)
+    assert "\n" not in message
+    assert len(message) < 500
+    assert not any(word in message for word in ("Traceback", "pydantic", "Error:", "/work"))
+    return found.status, message
+
+  return answer
+
+
+def check_form(path, found):
+  """Checks that an error has the form of its dialect; returns the message."""
+  assert found.headers["content-type"] == "application/json"
+  content = found.json()
+  if path.startswith("/v1/models/"):
+    assert set(content) == {"error"}
+    return content["error"]
+  if path == OPENAI:
+    assert set(content["error"]) == {"message", "type", "code", "param"}
+    assert content["code"] == found.status
+    return content["error"]["message"]
+  assert set(content) == {"error", "error_type"}
+  return content["error"]
+
+
+@pytest.mark.parametrize("path", [*POSTS, TF])
+@pytest.mark.parametrize("body", NO_JSON)
+def test_no_json(answer_to, path, body):
+  status, message = answer_to("POST", path, body)
+  assert status == 400
+  assert NO_JSON[body] in message
+
+
+@pytest.mark.parametrize("path", [*POSTS, TF])
+@pytest.mark.parametrize("body", NO_OBJECT)
+def test_no_object(answer_to, path, body):
+  status, message = answer_to("POST", path, body)
+  assert status == (400 if path == TF else 422)
+  assert message == f"{NO_OBJECT[body]}, but a JSON object is needed."
+
+
+def test_there_are_at_least_100_rows():
+  assert len(ROWS) >= 100
+
+
+@pytest.mark.parametrize(
+  ("path", "body", "status", "words"), ROWS, ids=[f"{row[0]}-{i}" for i, row in enumerate(ROWS)]
+)
+def test_it_is_refused_with_one_sentence(answer_to, models, path, body, status, words):
+  found, message = answer_to("POST", path, json.dumps(body).encode())
+  assert (found, words in message) == (status, True), message
+  refused = json.dumps(body)
+  computed = [call for each in models.models.values() for call in each.calls]
+  assert len(refused) < 20 or refused not in map(json.dumps, computed)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_paths_that_lead_nowhere(answer_to, path, method):
+  status, message = answer_to(method, path, b"{}" if method == "POST" else b"")
+  assert status in (404, 405)
+  assert path[:5] in message or "no page" in message or "No model" in message
+
+
+# ---------------------------------------------------------------------------------------------
+# What is odd, but right.
+
+
+@pytest.mark.parametrize(
+  ("path", "body"),
+  [
+    (EMBED, {"inputs": " "}),
+    (EMBED, {"inputs": "\u0000\u200b"}),
+    (EMBED, {"inputs": "a" * 1_000_000}),
+    (EMBED, {"inputs": "ab " * 300_000}),
+    (EMBED, {"inputs": "😀" * 1000}),
+    (EMBED, {"inputs": "a", "prompt_name": None, "unknown": [1]}),
+    (EMBED, {"inputs": "a", "normalize": None, "truncate": None, "dimensions": None}),
+    (EMBED, {"inputs": [5] * 5000}),
+    (OPENAI, {"input": ["a", [5], "b"], "user": "x", "encoding_format": None}),
+    (PREDICT, {"inputs": "x" * 1_000_000, **NER}),
+    (PREDICT, {"inputs": " ", **NER}),
+    (ANSWER, {"items": [{"question": "", "context": ""}], **SQUAD}),
+    (ANSWER, {"items": [{"text_a": "", "text_b": ""}], **MRPC}),
+    (RERANK, {"query": "a", "documents": ["b"], "top_n": HUGE}),
+    (SIMILARITY, {"texts": ["a"]}),
+  ],
+)
+def test_it_is_taken(models, path, body):
+  served = app.create(models, Settings(max_body_bytes=4_000_000), Metrics())
+  content = json.dumps(body, ensure_ascii=False).encode()
+  found = asyncio.run(ask(served, "POST", path, content))
+  assert found.status == 200, found.content
+  assert found.json() is not None
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "x", None])
+def test_any_content_type_is_taken(models, kind):
+  """What `curl -d` sends is called a form."""
+  served = app.create(models, Settings(), Metrics())
+  headers = {"content-type": kind} if kind else {}
+  found = asyncio.run(ask(served, "POST", EMBED, b'{"inputs": "a"}', headers=headers))
+  assert found.status == 200
+
+
+def test_a_byte_order_mark_is_ignored(models):
+  served = app.create(models, Settings(), Metrics())
+  assert asyncio.run(ask(served, "POST", EMBED, b'\xef\xbb\xbf{"inputs": "a"}')).status == 200

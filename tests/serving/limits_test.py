@@ -1,0 +1,339 @@
+"""Who may ask, how much and how slowly; what a client that goes away leaves; what the log says.
+
+Alone: python -m pytest tests/serving/limits_test.py (a second)
+"""
+
+import asyncio
+import io
+import json
+import logging
+
+import pytest
+
+from bert.serving import app, limits
+from bert.serving.metrics import Metrics
+from bert.serving.request_log import JsonFormatter, RequestLog
+from bert.serving.settings import Settings
+from tests.serving import fake_models
+from tests.serving.asgi_client import ask
+
+EMBED = json.dumps({"inputs": "secret text"}).encode()
+KEYS = ("first-key", "second-key")
+
+
+class Site:
+  """An application, with its models and its log."""
+
+  def __init__(self, form: str = "json", **settings):
+    self.models = fake_models.FakeModels({"encoder": fake_models.encoder()})
+    self.model = self.models.models["encoder"]
+    self.lines = io.StringIO()
+    self.metrics = Metrics()
+    log = RequestLog(form, self.lines)
+    page = {"index.html": app.general_routes.File(b"<p>", "text/html; charset=utf-8")}
+    self.app = app.create(self.models, Settings(**settings), self.metrics, log, page=page)
+
+  def ask(self, method="POST", path="/embed", body=EMBED, **options):
+    return asyncio.run(ask(self.app, method, path, body, **options))
+
+  def facts(self) -> dict:
+    """The last line of the log."""
+    return json.loads(self.lines.getvalue().splitlines()[-1])
+
+
+# ---------------------------------------------------------------------------------------------
+# Size and time.
+
+
+@pytest.mark.parametrize("form", ["with a length", "in parts", "in parts, and without an end"])
+def test_a_large_body_is_refused(form, monkeypatch):
+  monkeypatch.setattr(limits, "_DRAIN_S", 0.05)
+  site = Site(max_body_bytes=100)
+  if form == "with a length":
+    found = site.ask(body=b"x" * 101, headers={"content-length": "101"})
+  else:
+    found = site.ask(body=[b"x" * 60, b"y" * 60], is_complete="without" not in form)
+  assert found.status == 413
+  assert found.json() == {
+    "error": "The body is larger than 100 bytes (--max_body_bytes).",
+    "error_type": "Validation",
+  }
+  assert found.headers["connection"] == "close"
+  assert site.model.calls == []
+
+
+def test_a_body_of_the_limit_is_taken():
+  body = EMBED.ljust(100)
+  site = Site(max_body_bytes=100)
+  assert site.ask(body=[body[:50], body[50:]]).status == 200
+  assert site.ask(body=body, headers={"content-length": "100"}).status == 200
+
+
+@pytest.mark.parametrize("length", ["-1", "1e3", "x"])
+def test_a_length_that_is_none_is_ignored(length):
+  assert Site().ask(headers={"content-length": length}).status == 200
+
+
+def test_a_length_of_5000_digits_is_too_large():
+  assert Site().ask(headers={"content-length": "9" * 5000}).status == 413
+
+
+def test_a_slow_body_is_refused():
+  site = Site(body_timeout_s=0.05)
+  found = site.ask(body=[b'{"inputs"'], is_complete=False)
+  assert (found.status, found.json()["error_type"]) == (408, "Timeout")
+  assert "within 0.05 seconds" in found.json()["error"]
+  assert found.headers["connection"] == "close"
+
+
+def test_a_slow_answer_is_given_up():
+  site = Site(timeout_s=0.05)
+  site.model.wait = asyncio.Event().wait
+  found = site.ask()
+  assert (found.status, found.json()["error_type"]) == (503, "Unhealthy")
+  assert site.model.cancelled == 1
+
+
+@pytest.mark.parametrize("when", ["during the body", "during the answer"])
+def test_a_client_that_goes_away_leaves_nothing(when):
+  site = Site()
+  site.model.wait = asyncio.Event().wait
+
+  async def go_away():
+    gone = asyncio.Event()
+    is_complete = when == "during the answer"
+    request = asyncio.ensure_future(
+      ask(site.app, "POST", "/embed", [EMBED], is_complete=is_complete, gone=gone)
+    )
+    await asyncio.sleep(0.02)
+    gone.set()
+    return await asyncio.wait_for(request, 5), asyncio.all_tasks()
+
+  found, tasks = asyncio.run(go_away())
+  assert found.status == 0
+  assert len(tasks) == 1
+  assert site.model.cancelled == (when == "during the answer")
+  assert site.facts()["status"] == limits.CLIENT_IS_GONE
+
+
+def test_the_end_of_the_server_is_said():
+  site = Site()
+  site.model.wait = asyncio.Event().wait
+
+  async def end():
+    request = asyncio.ensure_future(ask(site.app, "POST", "/embed", EMBED))
+    await asyncio.sleep(0.02)
+    request.cancel()
+    return await request
+
+  found = asyncio.run(end())
+  assert (found.status, found.json()["error"]) == (503, "The server stops.")
+  assert site.model.cancelled == 1
+
+
+def test_many_texts_are_refused():
+  site = Site(max_inputs=3)
+  bodies = [
+    ("/embed", {"inputs": ["a"] * 4}),
+    ("/v1/embeddings", {"input": ["a"] * 4}),
+    ("/rerank", {"query": "a", "texts": ["a"] * 3}),
+    ("/similarity", {"texts": ["a"] * 4}),
+    ("/encode", {"texts": ["a"] * 4}),
+    ("/v1/models/encoder:predict", {"instances": ["a"] * 4}),
+  ]
+  for path, body in bodies:
+    found = site.ask(path=path, body=json.dumps(body).encode())
+    assert found.status == 413, path
+    assert "4 texts, but may have 3" in found.content.decode(), path
+  assert site.model.calls == []
+
+
+# ---------------------------------------------------------------------------------------------
+# Keys and sites.
+
+
+@pytest.mark.parametrize(
+  "headers",
+  [
+    {"authorization": "Bearer first-key"},
+    {"authorization": "bearer second-key"},
+    {"api-key": "second-key"},
+    {"x-api-key": "first-key"},
+  ],
+)
+def test_a_key_opens(headers):
+  assert Site(api_keys=KEYS).ask(headers=headers).status == 200
+
+
+@pytest.mark.parametrize(
+  "headers",
+  [
+    {},
+    {"authorization": "Bearer "},
+    {"authorization": "Bearer first-ke"},
+    {"authorization": "Bearer first-keyy"},
+    {"authorization": "Basic first-key"},
+    {"authorization": "first-key"},
+    {"x-api-key": ""},
+    {"x-api-key": "b\xfcb"},
+  ],
+)
+@pytest.mark.parametrize(
+  "path", ["/embed", "/info", "/metrics", "/v1/models", "/openapi.json", "/x"]
+)
+def test_without_a_key_it_is_closed(headers, path):
+  site = Site(api_keys=KEYS)
+  found = site.ask("POST" if path == "/embed" else "GET", path, headers=headers)
+  assert found.status == 401
+  assert found.headers["www-authenticate"] == "Bearer"
+  assert site.model.calls == []
+
+
+@pytest.mark.parametrize("path", ["/", "/health"])
+def test_page_and_health_need_no_key(path):
+  site = Site(api_keys=KEYS)
+  assert site.ask("GET", path).status == 200
+  assert site.ask("POST", path).status == 401
+
+
+def test_every_key_is_compared_in_constant_time(monkeypatch):
+  compared = []
+
+  def compare(one, other):
+    compared.append((one, other))
+    return one == other
+
+  monkeypatch.setattr(limits.hmac, "compare_digest", compare)
+  Site(api_keys=KEYS).ask(headers={"x-api-key": "first-key"})
+  assert compared == [(b"first-key", b"first-key"), (b"first-key", b"second-key")]
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_pages_of_other_sites_may_not_ask(site):
+  headers = {"sec-fetch-site": site, "origin": "https://other.example"}
+  assert Site().ask(headers=headers).status == 403
+  assert Site(cors_origins=("https://other.example",)).ask(headers=headers).status == 200
+  assert Site(cors_origins=("https://third.example",)).ask(headers=headers).status == 403
+  assert Site().ask(headers={"sec-fetch-site": "same-origin"}).status == 200
+
+
+def test_cors_is_off():
+  headers = {"origin": "https://other.example", "access-control-request-method": "POST"}
+  found = Site().ask("OPTIONS", headers=headers)
+  assert not any("access-control" in name for name in found.headers)
+  assert not any("access-control" in name for name in Site().ask(headers=headers).headers)
+
+
+def test_cors_for_a_site():
+  site = Site(cors_origins=("https://other.example",), api_keys=KEYS)
+  headers = {"origin": "https://other.example", "access-control-request-method": "POST"}
+  found = site.ask("OPTIONS", headers=headers)
+  assert found.status == 200
+  assert found.headers["access-control-allow-origin"] == "https://other.example"
+  other = site.ask("OPTIONS", headers={**headers, "origin": "https://third.example"})
+  assert "access-control-allow-origin" not in other.headers
+
+
+def test_all_answers_have_safe_headers():
+  site = Site()
+  for found in (site.ask(), site.ask(body=b"{"), site.ask("GET", "/"), site.ask("GET", "/nix")):
+    assert found.headers["x-content-type-options"] == "nosniff"
+    assert found.headers["referrer-policy"] == "no-referrer"
+    assert "default-src 'self'" in found.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in found.headers["content-security-policy"]
+  assert site.ask().headers["cache-control"] == "no-store"
+  assert site.ask("GET", "/").headers["cache-control"] == "no-cache"
+
+
+# ---------------------------------------------------------------------------------------------
+# Methods.
+
+
+def test_head_is_get_and_options_lists_methods():
+  site = Site()
+  for path in ("/", "/health", "/info"):
+    assert site.ask("HEAD", path, b"").status == 200
+  assert site.ask("HEAD", "/embed", b"").status == 405
+  found = site.ask("OPTIONS", "/", b"")
+  assert (found.status, found.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
+  assert site.ask("OPTIONS", "/nix", b"").status == 404
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "GET", "FOO"])
+def test_other_methods_are_named(method):
+  found = Site().ask(method, "/embed")
+  assert (found.status, found.headers["allow"]) == (405, "POST, OPTIONS")
+  assert found.json()["error"] == f"/embed takes POST, OPTIONS, not {method}."
+
+
+def test_web_sockets_are_closed():
+  sent = []
+
+  async def send(message):
+    sent.append(message)
+
+  scope = {"type": "websocket", "path": "/", "headers": []}
+  asyncio.run(Site().app(scope, None, send))
+  assert sent == [{"type": "websocket.close", "code": 1000}]
+
+
+# ---------------------------------------------------------------------------------------------
+# The log.
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_the_log_has_neither_texts_nor_keys(form):
+  site = Site(form, api_keys=KEYS)
+  for key in ("first-key", "wrong-key"):
+    for body in (EMBED, b'{"inputs": ["secret text", 5]}', b'"secret text"'):
+      site.ask(body=body, headers={"authorization": f"Bearer {key}", "x-api-key": key})
+  lines = site.lines.getvalue()
+  assert len(lines.splitlines()) == 6
+  assert "secret" not in lines
+  assert "key" not in lines
+
+
+def test_a_line_says_how_a_request_went():
+  site = Site()
+  site.ask()
+  facts = site.facts()
+  assert facts["ms"] > 0
+  assert {name: facts[name] for name in ("method", "path", "status", "model", "items")} == {
+    **{"method": "POST", "path": "/embed", "status": 200, "model": "encoder", "items": 1}
+  }
+  assert facts["tokens"] == 9
+  assert facts["client"] == "192.0.2.1"
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_path_cannot_write_a_line_of_its_own(form):
+  site = Site(form)
+  site.ask("GET", "/a\nstatus=200 \u2028b\x1b[2J")
+  [line] = site.lines.getvalue().splitlines()
+  assert line.isprintable()
+
+
+def test_a_mistake_of_ours_is_logged_and_not_shown(caplog):
+  site = Site()
+  site.model.trouble = ZeroDivisionError("/secret/path")
+  with caplog.at_level(logging.ERROR, "absl"):
+    found = site.ask()
+  assert found.status == 500
+  assert b"secret" not in found.content
+  assert "Traceback" not in found.content.decode()
+  assert "ZeroDivisionError" in caplog.text
+  assert site.facts()["status"] == 500
+
+
+def test_other_messages_are_json_too():
+  record = logging.LogRecord("absl", logging.WARNING, "", 0, "a %s", ("b",), None)
+  line = json.loads(JsonFormatter().format(record))
+  assert (line["level"], line["message"]) == ("warning", "a b")
+
+
+def test_paths_do_not_fill_the_metrics():
+  site = Site()
+  for number in range(5):
+    site.ask("GET", f"/{number}")
+  text = site.metrics.text().decode()
+  assert 'te_request_count_total{path="other",status="404"} 5.0' in text
