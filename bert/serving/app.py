@@ -14,6 +14,7 @@ from typing import Any
 import fastapi
 from absl import logging
 from fastapi import FastAPI, Request, Response
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Match
@@ -21,6 +22,7 @@ from starlette.routing import Match
 import bert
 from bert.serving import (
   bert_as_service_routes,
+  documentation,
   general_routes,
   http_errors,
   native_routes,
@@ -46,6 +48,15 @@ _DIALECTS = (
 )
 _DESCRIPTION = "BERT's answers, vectors and masked words, in the forms that clients already speak."
 _TIMES = ("x-total-time", "x-queue-time", "x-tokenization-time", "x-inference-time")
+
+
+class _ModelName(StringConvertor):
+  """A name in a path; what comes after a colon is a method of the model."""
+
+  regex = "[^/:]+"
+
+
+register_url_convertor("model", _ModelName())
 
 
 def create(
@@ -80,6 +91,7 @@ def create(
     dialect.add_to(app, service)
   files = general_routes.page_files() if page is None else page
   general_routes.add_page(app, files)
+  app.openapi = documentation.document_of(app, service)  # type: ignore[method-assign]
   app.add_exception_handler(ServingError, _refuse)
   app.add_exception_handler(HTTPException, _refuse_path)
   app.add_exception_handler(Exception, _excuse)

@@ -5,7 +5,8 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 
 from bert.io import text_lines
-from bert.serving import documentation, fields
+from bert.serving import documentation, fields, item_schemas
+from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
 from bert.serving.json_bodies import Body, shown
 from bert.serving.service import Service, json_answer, to_json, vectors_json
@@ -26,7 +27,7 @@ def add_to(app: FastAPI, service: Service) -> None:
   """Adds the route to an application."""
   routes = documentation.Routes(app, _TAG)
 
-  @routes.post("/encode", EncodeRequest)
+  @routes.post("/encode", EncodeRequest, _refined)
   async def encode(request: Request) -> Response:
     """Returns a vector for each text; of two texts with ` ||| ` between them one for both."""
     body = await service.body(request, EncodeRequest)
@@ -36,6 +37,18 @@ def add_to(app: FastAPI, service: Service) -> None:
     vectors = b",".join(await vectors_json(computed.results))
     content = b'{"id":%b,"result":[%b],"status":200}' % (to_json(body.id), vectors)
     return json_answer(request, content, computed)
+
+
+def _refined(schema: Schema, model: Any) -> Schema | None:
+  if "vectors" not in model.servable.abilities:
+    return None
+  texts = documentation.list_of(item_schemas.TEXT)
+  words = documentation.list_of(texts)
+  own, required = schema["properties"], schema["required"]
+  of_texts = {**own, "texts": texts, "is_tokenized": {"const": False}}
+  of_words = {**own, "texts": words, "is_tokenized": {"const": True}}
+  tokenized = {**schema, "properties": of_words, "required": [*required, "is_tokenized"]}
+  return {"anyOf": [{**schema, "properties": of_texts}, tokenized]}
 
 
 def items_of(texts: list[Any], is_tokenized: bool) -> list[Any]:

@@ -1,14 +1,24 @@
-"""Routes with the schema of their bodies, for `/openapi.json`.
+"""Routes with the schemas of their bodies, for `/openapi.json`: what the served models really take.
 
 Bodies are read by `Service.body` and not by FastAPI: it would take only some content types, and its
-messages are lists. So each route says here what it takes.
+messages are lists. So each route says here what it takes. The document follows the served models:
+their names, inputs, vocabularies and numbers of dimensions; a route that no model can answer is not
+in it.
 """
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pydantic
 from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from bert.serving.service import Service
+
+Schema = dict[str, Any]
+# Of a class's schema and a model, returns what that model takes; None where it takes nothing.
+Refine = Callable[[Schema, Any], Schema | None]
 
 _ERROR = {"type": "object", "properties": {"error": {}}, "required": ["error"]}
 _MEANINGS = {
@@ -24,6 +34,7 @@ _MEANINGS = {
   503: "The model is not ready, or its process was lost.",
 }
 _OF_GET = (401, 404, 503)
+_NAME = "{name}"  # of a model, in a path
 
 
 class Routes:
@@ -35,24 +46,118 @@ class Routes:
 
   def get(self, path: str, **options) -> Callable:
     """Decorates the function of a route without a body."""
-    return self._route(path, "GET", _OF_GET, {}, options)
+    return self._route(path, "GET", _OF_GET, options)
 
-  def post(self, path: str, body_class: type[pydantic.BaseModel], **options) -> Callable:
+  def post(
+    self, path: str, body_class: type[pydantic.BaseModel], refine: Refine, **options
+  ) -> Callable:
     """Decorates the function of a route, which reads a body of the class itself."""
-    schema = body_class.model_json_schema()
-    content = {"application/json": {"schema": schema}}
-    return self._route(
-      path, "POST", _MEANINGS, {"requestBody": {"required": True, "content": content}}, options
-    )
+    bodies = self._app.state.bodies = getattr(self._app.state, "bodies", {})
+    bodies[path.replace(":model}", "}")] = (body_class.model_json_schema(), refine)
+    return self._route(path, "POST", tuple(_MEANINGS), options)
 
-  def _route(self, path, method, statuses, extra: Mapping[str, Any], options) -> Callable:
+  def _route(self, path: str, method: str, statuses: tuple[int, ...], options) -> Callable:
     error = {"application/json": {"schema": _ERROR}}
     return self._app.api_route(
       path,
       tags=[self._tag],
       methods=[method],
       response_model=None,
-      openapi_extra=dict(extra) or None,
       responses={each: {"description": _MEANINGS[each], "content": error} for each in statuses},
       **options,
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# The document.
+
+
+def document_of(app: FastAPI, service: Service) -> Callable[[], Schema]:
+  """Returns what makes the document; it is kept as long as the models stay the same."""
+  kept: dict[tuple, Schema] = {}
+
+  def make() -> Schema:
+    models = [service.models.find(name) for name in service.models.names]
+    for model in models:
+      model.servable  # noqa: B018  a `NotReady` while it is being loaded
+    state = tuple(model.version for model in models)
+    if state not in kept:
+      kept.clear()
+      kept[state] = _document(app, models)
+    return kept[state]
+
+  return make
+
+
+def _document(app: FastAPI, models: list[Any]) -> Schema:
+  made = get_openapi(
+    title=app.title, version=app.version, description=app.description, routes=app.routes
+  )
+  found: Schema = {}
+  for path, operations in made["paths"].items():
+    places = [(path, models)]
+    if _NAME in path:
+      places = [(_concrete(path, model), [model]) for model in models]
+    for place, its_models in places:
+      of_place = copy.deepcopy(operations)
+      if "post" in of_place:
+        of_class, refine = app.state.bodies[path]
+        is_named = len(models) > 1 and _NAME not in path
+        schema = _body(of_class, refine, its_models, is_named)
+        if schema is None:
+          del of_place["post"]
+        else:
+          content = {"application/json": {"schema": schema}}
+          of_place["post"]["requestBody"] = {"required": True, "content": content}
+      for method, operation in of_place.items():
+        operation["operationId"] = f"{method} {place}"
+      if of_place:
+        found[place] = of_place
+  return {**made, "paths": found}
+
+
+def _concrete(path: str, model: Any) -> str:
+  """Writes the path of a model: several have different inputs."""
+  named = path.replace(_NAME, model.name).replace("{version}", str(model.version))
+  return named.replace("{label}", "stable")
+
+
+def _body(schema: Schema, refine: Refine, models: list[Any], is_named: bool) -> Schema | None:
+  """Returns what the models take together; None where they take nothing."""
+  taken = [(model, refine(copy.deepcopy(schema), model)) for model in models]
+  able = [(model, its_schema) for model, its_schema in taken if its_schema is not None]
+  if is_named:
+    for model, its_schema in able:
+      for form in its_schema.get("anyOf", [its_schema]):
+        form["properties"]["model"] = {"enum": [model.name] + [None] * (len(able) == 1)}
+        if len(able) > 1:
+          form["required"] = [*form.get("required", ()), "model"]
+  found = [its_schema for _, its_schema in able]
+  return {"anyOf": found} if len(found) > 1 else next(iter(found), None)
+
+
+# ---------------------------------------------------------------------------------------------
+# Parts of schemas.
+
+
+def list_of(items: Mapping[str, Any], most: int | None = None) -> Schema:
+  """Returns the schema of a list that is not empty."""
+  limit = {"maxItems": most} if most else {}
+  return {"type": "array", "items": dict(items), "minItems": 1, **limit}
+
+
+def with_one_of(schema: Schema, *names: str) -> Schema:
+  """Returns the schema of an object that has just one of some names; the others may be null."""
+  forms = []
+  for name in names:
+    properties = {**schema["properties"], **{other: {"type": "null"} for other in names}}
+    properties[name] = without_null(schema["properties"][name])
+    required = [*schema.get("required", ()), name]
+    forms.append({**schema, "properties": properties, "required": required})
+  return {"anyOf": forms}
+
+
+def without_null(schema: Schema) -> Schema:
+  """Returns the schema of a value that is there."""
+  forms = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+  return {**schema, "anyOf": forms} if forms else schema

@@ -43,9 +43,21 @@ def check_texts(value: Any, place: str) -> list[str]:
   return [check_text(each, f"{place}[{index}]") for index, each in enumerate(value)]
 
 
-def is_id(value: Any) -> bool:
-  """Tells whether a value may be the number of a token."""
-  return type(value) is int
+def ids(value: list[Any]) -> list[int] | None:
+  """Returns a list of whole numbers, which may be token ids; None for another list, or none."""
+  if all(type(each) is int for each in value):
+    return value or None
+  whole = [whole_or_same(each) for each in value]
+  return whole if all(type(each) is int for each in whole) else None
+
+
+def whole_or_same(value: Any) -> Any:
+  """Returns a number such as 2.0 as a whole one: JSON knows no difference; others as they are."""
+  return int(value) if type(value) is float and value.is_integer() else value
+
+
+WholeNumber = Annotated[int, pydantic.BeforeValidator(whole_or_same)]
+"""The type of a field of whole numbers."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -70,11 +82,11 @@ def texts_or_ids(name: str) -> Any:
       raise ValueError(
         f"`{name}` is {shown(value)}, but a text, a list of texts, or token ids are needed."
       )
-    if value and all(map(is_id, value)):
-      return Inputs([value], is_single=True)
+    if found := ids(value):
+      return Inputs([found], is_single=True)
     return Inputs([_text_or_ids(each, f"`{name}`[{index}]") for index, each in enumerate(value)])
 
-  return field(take, {"anyOf": [TEXT, _list(TEXT), IDS, _list(IDS)]})
+  return field(take, {"anyOf": [TEXT, IDS, _list({"anyOf": [TEXT, IDS]})]})
 
 
 def _text_or_ids(value: Any, place: str) -> Any:
@@ -82,10 +94,10 @@ def _text_or_ids(value: Any, place: str) -> Any:
     return check_text(value, place)
   if not value:
     raise ValueError(f"{place} is an empty list.")
-  for each in value:
-    if not is_id(each):
-      raise ValueError(f"{place} has {shown(each)}, but whole numbers, token ids, are needed.")
-  return value
+  if found := ids(value):
+    return found
+  wrong = next(each for each in value if type(whole_or_same(each)) is not int)
+  raise ValueError(f"{place} has {shown(wrong)}, but whole numbers, token ids, are needed.")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -128,7 +140,7 @@ def items(name: str) -> Any:
     place = f"`{name}`"
     if not isinstance(value, list):
       return Inputs([item(value, place)], is_single=True)
-    if not value or not all(isinstance(each, str) for each in value):
+    if not any(isinstance(each, str) for each in value):
       return Inputs([item(each, f"{place}[{index}]") for index, each in enumerate(value)])
     if len(value) > 2:
       raise ValueError(

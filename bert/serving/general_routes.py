@@ -168,8 +168,11 @@ def add_page(app: FastAPI, files: Mapping[str, File]) -> None:
     headers = {"content-type": file.media_type, "cache-control": "no-cache"}
     return Response(file.content, headers=headers)
 
-  @get("/")
+  page = {"content": {"text/html": {}}, "description": "The page."}
+
+  @app.get("/", tags=[_TAG], response_class=Response, responses={200: page})
   async def index() -> Response:
+    """Returns the page."""
     return answer("index.html")
 
   @get("/docs")

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,6 +61,9 @@ class Server(uvicorn.Server):
   @contextlib.contextmanager
   def capture_signals(self) -> Iterator[None]:
     """Handles signals in the block; uvicorn's own would raise them once more afterwards."""
+    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
+      yield
+      return
     earlier = {each: signal.signal(each, self.handle_exit) for each in _SIGNALS}
     try:
       yield

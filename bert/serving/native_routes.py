@@ -1,12 +1,14 @@
 """Routes of our own: whatever a model can do, in the form in which `predict.py` writes it."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Request, Response
 
-from bert.serving import documentation, fields, pipelines
+from bert.serving import documentation, fields, item_schemas, pipelines
+from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
 from bert.serving.json_bodies import StrictBody, shown
 from bert.serving.service import (
@@ -31,7 +33,7 @@ class ItemsRequest(StrictBody):
 class SimilarityRequest(StrictBody):
   """Texts to compare with each other; or, as in TEI, `inputs`: one text with others."""
 
-  texts: fields.texts("texts") = None  # type: ignore[valid-type]
+  texts: fields.texts("texts") | None = None  # type: ignore[valid-type]
   inputs: dict[str, Any] | None = None
   parameters: dict[str, Any] | None = None
   model: str | None = None
@@ -42,8 +44,8 @@ class AttentionRequest(StrictBody):
 
   text: fields.text("text")  # type: ignore[valid-type]
   text_pair: str | None = None
-  layer: int = 0
-  head: int = 0
+  layer: fields.WholeNumber = 0
+  head: fields.WholeNumber = 0
   model: str | None = None
 
 
@@ -52,7 +54,9 @@ def add_to(app: FastAPI, service: Service) -> None:
   routes = documentation.Routes(app, _TAG)
 
   def items_at(path: str, ability: str, name: str, summary: str) -> Callable:
-    @routes.post(path, ItemsRequest, name=ability, summary=summary)
+    @routes.post(
+      path, ItemsRequest, functools.partial(_refined, ability), name=ability, summary=summary
+    )
     async def answer(request: Request) -> Response:
       body = await service.body(request, ItemsRequest)
       model = service.model(body.model, ability)
@@ -70,7 +74,7 @@ def add_to(app: FastAPI, service: Service) -> None:
   items_at("/vectors", "vectors", "vectors", "Vectors as the model has them.")
   items_at("/masked_words", "masked_words", "masked_words", "Words for each mask.")
 
-  @routes.post("/similarity", SimilarityRequest)
+  @routes.post("/similarity", SimilarityRequest, _refined_similarity)
   async def similarity(request: Request) -> Response:
     """Compares texts by the cosine of their vectors."""
     body = await service.body(request, SimilarityRequest)
@@ -84,7 +88,7 @@ def add_to(app: FastAPI, service: Service) -> None:
     rows = b",".join(await vectors_json(list(vectors @ vectors.T)))
     return json_answer(request, b'{"similarities":[%b]}' % rows, computed)
 
-  @routes.post("/attention", AttentionRequest)
+  @routes.post("/attention", AttentionRequest, _refined_attention)
   async def attention(request: Request) -> Response:
     """Returns the word pieces, and how much each looks at each other, in one head."""
     body = await service.body(request, AttentionRequest)
@@ -94,6 +98,42 @@ def add_to(app: FastAPI, service: Service) -> None:
       item["text_pair"] = body.text_pair
     computed = await service.compute(request, model, "attention", [item])
     return json_answer(request, to_json(computed.results[0]), computed)
+
+
+def _refined(ability: str, schema: Schema, model: Any) -> Schema | None:
+  if ability not in model.servable.abilities:
+    return None
+  processor = model.servable.abilities[ability].processor
+  if ability == "answers":
+    item = item_schemas.item_of(processor)
+  elif ability == "vectors":
+    item = {"anyOf": [item_schemas.TEXT, documentation.list_of(item_schemas.TEXT, 2)]}
+  else:
+    item = item_schemas.masked_text(processor.mask_token)
+  schema["properties"]["items"] = documentation.list_of(item)
+  return schema
+
+
+def _refined_similarity(schema: Schema, model: Any) -> Schema | None:
+  if "vectors" not in model.servable.abilities:
+    return None
+  texts = documentation.list_of(item_schemas.TEXT)
+  compared = {
+    "type": "object",
+    "properties": {"source_sentence": item_schemas.TEXT, "sentences": texts},
+    "required": ["source_sentence", "sentences"],
+  }
+  schema["properties"] |= {"texts": texts, "inputs": compared}
+  return documentation.with_one_of(schema, "texts", "inputs")
+
+
+def _refined_attention(schema: Schema, model: Any) -> Schema | None:
+  if "attention" not in model.servable.abilities:
+    return None
+  config = model.servable.config
+  for name, count in (("layer", config.num_hidden_layers), ("head", config.num_attention_heads)):
+    schema["properties"][name] = {"type": "integer", "minimum": 0, "maximum": count - 1}
+  return schema
 
 
 async def vectors_json_or_answers(results: list[Any]) -> list[bytes]:

@@ -1,6 +1,7 @@
 """OpenAI's routes: `/v1/embeddings`, and the models in `/v1/models`."""
 
 import base64
+import functools
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ class EmbeddingsRequest(Body):
   input: fields.texts_or_ids("input")  # type: ignore[valid-type]
   model: str | None = None
   encoding_format: Literal["float", "base64"] | None = None
-  dimensions: int | None = None
+  dimensions: fields.WholeNumber | None = None
   user: str | None = None
 
 
@@ -27,7 +28,9 @@ def add_to(app: FastAPI, service: Service) -> None:
   """Adds the routes to an application."""
   routes = documentation.Routes(app, _TAG)
 
-  @routes.post("/v1/embeddings", EmbeddingsRequest)
+  @routes.post(
+    "/v1/embeddings", EmbeddingsRequest, functools.partial(vector_items.refined, "input")
+  )
   async def embeddings(request: Request) -> Response:
     """Returns a vector of length 1 for each text."""
     body = await service.body(request, EmbeddingsRequest)

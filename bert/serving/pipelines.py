@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bert.serving import fields
+from bert.serving import documentation, fields, item_schemas, vector_items
+from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
 from bert.serving.service import Service, normalized
 
@@ -22,6 +23,30 @@ def model_and_ability(service: Service, body: Any) -> tuple[Any, str]:
   if ability == "masked_words" and not _has_mask(able, body.inputs):
     ability = "vectors"
   return service.model(model.name, ability), ability
+
+
+def ranks(processor: Any) -> bool:
+  """Tells whether a fine-tuned model may say how well one text answers another."""
+  answering = getattr(processor, "answering", None)
+  is_of_pairs = answering is not None and "text_b" in answering.inputs
+  return is_of_pairs and (answering.display != "classes" or len(answering.label_names) <= 2)
+
+
+def refined(schema: Schema, model: Any) -> Schema:
+  """Returns the schema of a request for a model."""
+  able = model.servable.abilities
+  if "answers" in able:
+    schema["properties"]["inputs"] = item_schemas.one_or_list(able["answers"].processor)
+    return schema
+  texts = documentation.list_of(item_schemas.TEXT)
+  compared = {
+    "type": "object",
+    "properties": {"source_sentence": item_schemas.TEXT, "sentences": texts},
+    "required": ["source_sentence", "sentences"],
+  }
+  schema = vector_items.refined("inputs", schema, model) or schema
+  schema["properties"]["inputs"]["anyOf"].append(compared)
+  return schema
 
 
 def is_comparison(inputs: Any) -> bool:
@@ -59,13 +84,16 @@ def _items(inputs: list[Any]) -> list[Any]:
 
 def _compared(inputs: Mapping[str, Any]) -> list[str]:
   source = fields.check_text(inputs["source_sentence"], "`inputs.source_sentence`")
-  return [source, *fields.check_texts(inputs.get("sentences"), "`inputs.sentences`")]
+  sentences = fields.check_texts(inputs.get("sentences"), "`inputs.sentences`")
+  if not sentences:
+    raise ValueError("`inputs.sentences` is empty, so there is nothing to compare.")
+  return [source, *sentences]
 
 
 def answer(model: Any, ability: str, body: Any, computed: Any) -> Any:
   """Makes the answer of a pipeline."""
   top_k = (body.parameters or {}).get("top_k")
-  count = top_k if fields.is_id(top_k) and top_k > 0 else None
+  count = top_k if type(top_k) is int and top_k > 0 else None
   if is_comparison(body.inputs):
     return similarities(computed.results)
   if ability == "masked_words":

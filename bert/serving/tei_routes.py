@@ -4,14 +4,15 @@
 of transformers' pipelines.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from fastapi import FastAPI, Request, Response
 
-from bert.serving import documentation, fields, pipelines, vector_items
-from bert.serving.errors import EmptyInput, InvalidInput
+from bert.serving import documentation, fields, item_schemas, pipelines, vector_items
+from bert.serving.documentation import Schema
+from bert.serving.errors import EmptyInput, InvalidInput, UnknownModel
 from bert.serving.json_bodies import Body
 from bert.serving.service import Service, json_answer, normalized, to_json, vectors_json
 
@@ -24,7 +25,7 @@ class EmbedRequest(Body):
   inputs: fields.texts_or_ids("inputs")  # type: ignore[valid-type]
   normalize: bool | None = True
   truncate: bool | None = True
-  dimensions: int | None = None
+  dimensions: fields.WholeNumber | None = None
   model: str | None = None
 
 
@@ -40,12 +41,12 @@ class RerankRequest(Body):
   """A query, and texts to rank: `texts` in TEI's form, `documents` in Cohere's."""
 
   query: fields.text("query")  # type: ignore[valid-type]
-  texts: fields.texts("texts") = None  # type: ignore[valid-type]
-  documents: fields.documents("documents") = None  # type: ignore[valid-type]
+  texts: fields.texts("texts") | None = None  # type: ignore[valid-type]
+  documents: fields.documents("documents") | None = None  # type: ignore[valid-type]
   raw_scores: bool = False
   return_text: bool = False
   return_documents: bool = False
-  top_n: int | None = None
+  top_n: fields.WholeNumber | None = None
   model: str | None = None
 
 
@@ -56,7 +57,7 @@ class PipelineRequest(Body):
   parameters: dict[str, Any] | None = None
   normalize: bool | None = True
   truncate: bool | None = True
-  dimensions: int | None = None
+  dimensions: fields.WholeNumber | None = None
   model: str | None = None
 
 
@@ -64,12 +65,12 @@ def add_to(app: FastAPI, service: Service) -> None:
   """Adds the routes to an application."""
   routes = documentation.Routes(app, _TAG)
 
-  @routes.post("/embed", EmbedRequest)
+  @routes.post("/embed", EmbedRequest, functools.partial(vector_items.refined, "inputs"))
   async def embed(request: Request) -> Response:
     """Returns a vector for each text."""
     return await _embed(service, request, await service.body(request, EmbedRequest))
 
-  @routes.post("/predict", PredictRequest)
+  @routes.post("/predict", PredictRequest, _refined_predict)
   async def predict(request: Request) -> Response:
     """Returns labels with scores, the highest first; of several items a list of such lists."""
     body = await service.body(request, PredictRequest)
@@ -78,15 +79,15 @@ def add_to(app: FastAPI, service: Service) -> None:
     found = pipelines.predictions_of(model, computed, body.raw_scores)
     return json_answer(request, to_json(found[0] if body.inputs.is_single else found), computed)
 
-  @routes.post("/rerank", RerankRequest)
+  @routes.post("/rerank", RerankRequest, _refined_rerank)
   async def rerank(request: Request) -> Response:
     """Ranks texts by how well they answer a query: by a model of pairs, else by vectors."""
     return await _rerank(service, request)
 
-  routes.post("/v1/rerank", RerankRequest)(rerank)
-  routes.post("/v2/rerank", RerankRequest, name="rerank_2")(rerank)
+  routes.post("/v1/rerank", RerankRequest, _refined_rerank)(rerank)
+  routes.post("/v2/rerank", RerankRequest, _refined_rerank, name="rerank_2")(rerank)
 
-  @routes.post("/", PipelineRequest)
+  @routes.post("/", PipelineRequest, pipelines.refined)
   async def pipeline(request: Request) -> Response:
     """Answers as the pipeline of transformers that fits the model."""
     body = await service.body(request, PipelineRequest)
@@ -97,6 +98,22 @@ def add_to(app: FastAPI, service: Service) -> None:
     computed = await service.compute(request, model, ability, items)
     answer = pipelines.answer(model, ability, body, computed)
     return json_answer(request, to_json(answer), computed)
+
+
+def _refined_predict(schema: Schema, model: Any) -> Schema | None:
+  if "answers" not in model.servable.abilities:
+    return None
+  processor = model.servable.abilities["answers"].processor
+  schema["properties"]["inputs"] = item_schemas.one_or_several(processor)
+  return schema
+
+
+def _refined_rerank(schema: Schema, model: Any) -> Schema | None:
+  if not _can_rank(model.servable.abilities):
+    return None
+  number = {"type": "integer", "minimum": 1}
+  schema["properties"]["top_n"] = {"anyOf": [number, {"type": "null"}]}
+  return documentation.with_one_of(schema, "texts", "documents")
 
 
 async def _embed(service: Service, request: Request, body: EmbedRequest) -> Response:
@@ -123,7 +140,7 @@ def _uncut(item: Any) -> dict[str, Any]:
 async def _rerank(service: Service, request: Request) -> Response:
   body = await service.body(request, RerankRequest)
   texts = _texts_of(body)
-  scores, computed = await ranked(service, request, body, texts)
+  model, scores, computed = await _scores(service, request, body, texts)
   order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n]
   if body.documents is None:
     found = [{"index": index, "score": scores[index]} for index in order]
@@ -135,8 +152,9 @@ async def _rerank(service: Service, request: Request) -> Response:
   ]
   for each in results if body.return_documents else ():
     each["document"] = {"text": texts[each["index"]]}
-  name = body.model or service.model(None, ability_of(service, body)).name
-  return json_answer(request, to_json({"model": name, "results": results}), computed)
+  return json_answer(
+    request, to_json({"model": body.model or model.name, "results": results}), computed
+  )
 
 
 def _texts_of(body: RerankRequest) -> list[str]:
@@ -150,24 +168,33 @@ def _texts_of(body: RerankRequest) -> list[str]:
   return texts
 
 
-def ability_of(service: Service, body: Any) -> str:
-  """Returns what ranks: `vectors` where a model gives them, else `answers` to pairs."""
-  names = service.models.names if body.model is None else [service.models.find(body.model).name]
-  return "vectors" if any("vectors" in service.abilities(name) for name in names) else "answers"
+def _ranking_model(service: Service, name: str | None) -> tuple[Any, str]:
+  """Finds the model that ranks, and by what: `vectors` where it gives them, else `answers`."""
+  if name is None and len(service.models.names) > 1:
+    able = [each for each in service.models.names if _can_rank(service.abilities(each))]
+    if len(able) != 1:
+      raise UnknownModel(f"Say which `model` ranks: {', '.join(able or service.models.names)}.")
+    name = able[0]
+  model = service.models.find(name)
+  return model, "vectors" if "vectors" in model.servable.abilities else "answers"
 
 
-async def ranked(service: Service, request: Request, body: Any, texts: Sequence[str]):
+def _can_rank(abilities: Mapping[str, Any]) -> bool:
+  is_of_pairs = "answers" in abilities and pipelines.ranks(abilities["answers"].processor)
+  return "vectors" in abilities or is_of_pairs
+
+
+async def _scores(service: Service, request: Request, body: RerankRequest, texts: Sequence[str]):
   """Computes how well texts answer a query.
 
   Returns:
-    A score for each text, and the `Computed`.
+    The model, a score for each text, and the `Computed`.
   """
-  ability = ability_of(service, body)
-  model = service.model(body.model, ability)
+  model, ability = _ranking_model(service, body.model)
+  model = service.model(model.name, ability)
   if ability == "vectors":
     computed = await service.compute(request, model, ability, [body.query, *texts])
-    query, *others = (normalized(each) for each in computed.results)
-    return [float(np.dot(query, each)) for each in others], computed
+    return model, pipelines.similarities(computed.results), computed
   pairs = [(body.query, text) for text in texts]
   computed = await service.compute(request, model, ability, pairs)
   processor = model.servable.abilities[ability].processor
@@ -178,4 +205,4 @@ async def ranked(service: Service, request: Request, body: Any, texts: Sequence[
   ]
   if any(score is None for score in scores):
     raise InvalidInput(f"{model.name} does not compare two texts, so it cannot rank.")
-  return scores, computed
+  return model, scores, computed

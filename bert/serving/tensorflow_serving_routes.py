@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from bert.serving import documentation, openai_routes
+from bert.serving import documentation, fields, item_schemas, openai_routes
 from bert.serving.errors import EmptyInput, InvalidInput, UnknownModel
 from bert.serving.json_bodies import Body, shown
 from bert.serving.service import Service, json_answer, to_json
@@ -33,7 +33,7 @@ def add_to(app: FastAPI, service: Service) -> None:
   routes = documentation.Routes(app, _TAG)
 
   def predict_at(path):
-    @routes.post(path, PredictBody, name=f"predict {path}")
+    @routes.post(path, PredictBody, _refined, name=f"predict {path}")
     async def predict(request: Request) -> Response:
       """Answers each item of a batch."""
       return await _predict(service, request)
@@ -44,11 +44,29 @@ def add_to(app: FastAPI, service: Service) -> None:
       """Says what is served."""
       return json_answer(request, to_json(answer(model_of(service, request))))
 
-  for version in ("", "/versions/{version}", "/labels/{label}"):
-    path = "/v1/models/{name}" + version
+  for version in ("", "/versions/{version:model}", "/labels/{label:model}"):
+    path = "/v1/models/{name:model}" + version
     predict_at(f"{path}:predict")
     get_at(f"{path}/metadata", _metadata, "metadata")
     get_at(path, _status, "status")
+
+
+def _refined(schema: documentation.Schema, model: Any) -> documentation.Schema:
+  """Returns what a model takes."""
+  ability = _ability(model)
+  processor = model.servable.abilities[ability].processor
+  signature = {"enum": [None, "", _SIGNATURE]}
+  items = documentation.list_of(item_schemas.item_of(processor))
+  if ability == "vectors":
+    pair = documentation.list_of(item_schemas.TEXT, 2)
+    forms = [item_schemas.TEXT, pair, item_schemas.ids_of(model)]
+    items = documentation.list_of({"anyOf": forms})
+  schema["properties"] |= {"instances": items, "inputs": items, "signature_name": signature}
+  schema["properties"]["inputs"] = {
+    **items,
+    "description": "Items; or an object that has a list of texts for each of the model's inputs.",
+  }
+  return documentation.with_one_of(schema, "instances", "inputs")
 
 
 def model_of(service: Service, request: Request) -> Any:
@@ -98,8 +116,9 @@ def items_of(body: PredictBody, processor: Any) -> tuple[list[Any], bool]:
     return [_item(each, f"`instances`[{i}]") for i, each in enumerate(body.instances)], True
   columns = body.inputs
   if not isinstance(columns, Mapping):
-    alone = columns if isinstance(columns, list) else [columns]
-    return [_item(each, f"`inputs`[{i}]") for i, each in enumerate(alone)], False
+    if not isinstance(columns, list):
+      raise InvalidInput(f"`inputs` is {shown(columns)}, but lists are needed.")
+    return [_item(each, f"`inputs`[{i}]") for i, each in enumerate(columns)], False
   lists = {name: _column(value, name) for name, value in columns.items()}
   lengths = {len(value) for value in lists.values()}
   if len(lengths) > 1:
@@ -121,18 +140,14 @@ def _item(value: Any, place: str) -> Any:
   value = _text(value)
   if isinstance(value, Mapping):
     return {name: _text(each) for name, each in value.items()}
-  if isinstance(value, list):
-    return value if value and all(type(each) is int for each in value) else _pair(value, place)
-  if not isinstance(value, str):
+  if not isinstance(value, str | list) or value == []:
     raise InvalidInput(f"{place} is {shown(value)}, but a text or an object is needed.")
-  return value
-
-
-def _pair(value: list[Any], place: str) -> tuple[Any, ...] | str:
-  texts = tuple(map(_text, value))
-  if not texts or not all(isinstance(each, str | list) for each in texts):
-    raise InvalidInput(f"{place} is {shown(value)}, but texts are needed in it.")
-  return texts if len(texts) > 1 else texts[0]
+  try:
+    if isinstance(value, list):
+      return fields.ids(value) or fields.item([_text(each) for each in value], place)
+    return fields.check_text(value, place)
+  except ValueError as error:
+    raise InvalidInput(str(error)) from None
 
 
 def _text(value: Any) -> Any:

@@ -3,8 +3,23 @@
 from collections.abc import Sequence
 from typing import Any
 
+from bert.serving import documentation, item_schemas
+from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
 from bert.serving.json_bodies import shown
+
+
+def refined(name: str, schema: Schema, model: Any) -> Schema | None:
+  """Returns the schema of a request whose texts or token ids have a name, for a model."""
+  if "vectors" not in model.servable.abilities:
+    return None
+  ids = item_schemas.ids_of(model)
+  either = documentation.list_of({"anyOf": [item_schemas.TEXT, ids]})
+  schema["properties"][name] = {"anyOf": [item_schemas.TEXT, ids, either]}
+  width = model.servable.config.hidden_size
+  number = {"type": "integer", "minimum": 1, "maximum": width}
+  schema["properties"]["dimensions"] = {"anyOf": [number, {"type": "null"}]}
+  return schema
 
 
 def check_dimensions(dimensions: int | None, model: Any) -> None:

@@ -85,7 +85,7 @@ ROWS = [
   (EMBED, {"inputs": [[5.5]]}, 422, "`inputs`[0] has 5.5, but whole numbers"),
   (EMBED, {"inputs": [-1]}, 422, "-1 is no token id of encoder"),
   (EMBED, {"inputs": [HUGE]}, 422, f"{HUGE} is no token id of encoder"),
-  (EMBED, {"inputs": [[5], [8000]]}, 422, "8000 is no token id of encoder, whose vocabulary has"),
+  (EMBED, {"inputs": [[5], [865]]}, 422, "865 is no token id of encoder, whose vocabulary has"),
   (EMBED, {"inputs": "a", "normalize": "yes"}, 422, '`normalize` is "yes", but true or false'),
   (EMBED, {"inputs": "a", "normalize": 1}, 422, "`normalize` is 1, but true or false is needed."),
   (EMBED, {"inputs": "a", "truncate": []}, 422, "`truncate` is an empty list, but true or false"),
@@ -136,6 +136,7 @@ ROWS = [
   (PREDICT, {"inputs": {"context": "a", "choices": [""]}, **SWAG}, 422, "choices (a list)."),
   (PREDICT, {"inputs": "a", "raw_scores": 1, **MRPC}, 422, "`raw_scores` is 1, but true or false"),
   # Ranking.
+  (RERANK, {"query": "a", "texts": ["b"]}, 404, "Say which `model` ranks: mrpc, encoder, sts."),
   (RERANK, {}, 422, "`query` is missing."),
   (RERANK, {"query": "a"}, 422, "Either `texts` or `documents` is needed"),
   (
@@ -172,12 +173,14 @@ ROWS = [
   (TF, {"instances": "a"}, 400, '`instances` is "a", but a list is needed.'),
   (TF, {"instances": []}, 400, "There is no text to compute."),
   (TF, {"instances": [None]}, 400, "`instances`[0] is null, but a text or an object is needed."),
-  (TF, {"instances": [[]]}, 400, "`instances`[0] is an empty list, but texts are needed in it."),
-  (TF, {"instances": [["a", 5]]}, 400, "`instances`[0] is a list, but texts are needed in it."),
+  (TF, {"instances": [[]]}, 400, "`instances`[0] is an empty list, but a text or an object"),
+  (TF, {"instances": [["a", 5]]}, 400, "`instances`[0][1] is 5, but a text is needed."),
+  (TF, {"instances": [""]}, 400, "`instances`[0] is an empty text."),
   (TF, {"instances": [{"b64": "?"}]}, 400, '"?" is no text of UTF-8 in base64.'),
   (TF, {"instances": [{"b64": 5}]}, 400, "5 is no text of UTF-8 in base64."),
   (TF, {"instances": [{"b64": "/w=="}]}, 400, '"/w==" is no text of UTF-8 in base64.'),
   (TF, {"instances": [{"text_a": {"b64": ""}}, {}]}, 400, "does not fit this model"),
+  (TF, {"inputs": "a"}, 400, '`inputs` is "a", but lists are needed.'),
   (TF, {"inputs": {}}, 400, "`inputs` is empty, but text_a, text_b is needed."),
   (TF, {"inputs": {"text_a": "a"}}, 400, '`inputs.text_a` is "a", but a list is needed.'),
   (TF, {"inputs": {"text_a": ["a"], "text_b": []}}, 400, "have different lengths."),
@@ -205,6 +208,7 @@ ROWS = [
   (SIMILARITY, {"texts": []}, 400, "There is no text to compute."),
   (SIMILARITY, {"inputs": {}}, 422, "without `source_sentence`."),
   (SIMILARITY, {"inputs": {"source_sentence": "a"}}, 422, "`inputs.sentences` is null, but a list"),
+  (SIMILARITY, {"inputs": {"source_sentence": "a", "sentences": []}}, 422, "nothing to compare"),
   (SIMILARITY, {"inputs": {"source_sentence": 5, "sentences": ["a"]}}, 422, "is 5, but a text"),
   (MASKED, {"items": ["a"]}, 422, "no [MASK] in 'a'."),
   (MASKED, {"items": ["[MASK]"], **NER}, 422, "ner has no masked words, but answers."),
@@ -268,7 +272,7 @@ def check_form(path, found):
   return content["error"]
 
 
-@pytest.mark.parametrize("path", [*POSTS, TF])
+@pytest.mark.parametrize("path", [EMBED, OPENAI, TF])
 @pytest.mark.parametrize("body", NO_JSON)
 def test_no_json(answer_to, path, body):
   status, message = answer_to("POST", path, body)
@@ -327,7 +331,8 @@ def test_paths_that_lead_nowhere(answer_to, path, method):
     (PREDICT, {"inputs": " ", **NER}),
     (ANSWER, {"items": [{"question": "", "context": ""}], **SQUAD}),
     (ANSWER, {"items": [{"text_a": "", "text_b": ""}], **MRPC}),
-    (RERANK, {"query": "a", "documents": ["b"], "top_n": HUGE}),
+    (RERANK, {"query": "a", "documents": ["b"], "top_n": HUGE, **MRPC}),
+    (OPENAI, {"input": [5.0, 6], "dimensions": 4.0}),
     (SIMILARITY, {"texts": ["a"]}),
   ],
 )

@@ -20,7 +20,7 @@ from tests.kit.paths import SAMPLE_VOCAB
 WIDTH = 16
 LENGTH = 32
 CONFIG = types.SimpleNamespace(
-  hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=2, vocab_size=8000
+  hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=2, vocab_size=865
 )
 
 
@@ -217,7 +217,8 @@ def main(port: str = "8080") -> None:
   from bert.serving import app, http_server, metrics, settings
 
   with http_server.open_port("127.0.0.1", int(port)) as taken:
-    made = app.create(all_kinds(), settings.Settings(), metrics.Metrics())
+    page = {"index.html": app.general_routes.File(b"<p>", "text/html; charset=utf-8")}
+    made = app.create(all_kinds(), settings.Settings(), metrics.Metrics(), page=page)
     http_server.run(http_server.make(made, drain_s=5), taken)
 
 

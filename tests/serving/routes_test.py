@@ -177,7 +177,9 @@ class TestTextEmbeddingsInference:
 
   def test_rerank_by_vectors(self, client, models):
     texts = ["one", "two", OTHER]
-    found = post(client, "/rerank", {"query": TEXT, "texts": texts, "return_text": True})
+    found = post(
+      client, "/rerank", {"query": TEXT, "texts": texts, "return_text": True, "model": "encoder"}
+    )
     query = unit(vector(models, TEXT))
     expected = [float(query @ unit(vector(models, text))) for text in texts]
     assert [each["score"] for each in found] == pytest.approx(sorted(expected, reverse=True))
@@ -190,7 +192,7 @@ class TestTextEmbeddingsInference:
       assert each["score"] == pytest.approx(answer(models, "mrpc", pair)[0]["probabilities"][1])
 
   def test_rerank_as_cohere(self, client):
-    body = {"query": TEXT, "documents": ["one", {"text": "two"}], "top_n": 1}
+    body = {"query": TEXT, "documents": ["one", {"text": "two"}], "top_n": 1, "model": "encoder"}
     for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
       [found] = post(client, path, {**body, "return_documents": True})["results"]
       assert found["document"]["text"] == ["one", "two"][found["index"]]
