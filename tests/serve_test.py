@@ -1,0 +1,275 @@
+"""serve.py: its flags, and the program with real models behind it.
+
+Alone: python -m pytest tests/serve_test.py (seconds; `-m ci`: a minute)
+"""
+
+import base64
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from bert import export_hub, serve
+from tests.kit.paths import ROOT
+from tests.kit.script_runs import Script, check_help
+
+SERVE = Script(serve)
+
+
+def test_help_is_quick_and_complete(tmp_path):
+  check_help(serve, tmp_path, {"Models", "Server", "Limits"})
+
+
+@pytest.mark.parametrize(
+  ("flags", "words"),
+  [
+    ({"workers": 0}, "--workers=0: must be at least 1"),
+    ({"max_inputs": 0}, "--max_inputs=0"),
+    ({"max_body_bytes": -1}, "--max_body_bytes=-1"),
+    ({"max_concurrent_requests": 0}, "--max_concurrent_requests=0"),
+    ({"max_batch_tokens": 0}, "--max_batch_tokens=0"),
+    ({"max_seq_length": 2}, "--max_seq_length=2: must be at least 3"),
+    ({"port": 65536}, "--port=65536: must be from 0 to 65535"),
+    ({"port": "http"}, "--port takes an integer"),
+    ({"timeout_s": 0}, "--timeout_s=0.0: must be a positive number"),
+    ({"max_wait_s": "nan"}, "--max_wait_s=nan"),
+    ({"drain_s": "inf"}, "--drain_s=inf"),
+    ({"task": "poems"}, "--task takes one of auto, answers, vectors"),
+    ({"log_format": "xml"}, "--log_format takes one of text, json"),
+    ({"model": "a="}, "--model=a= names no folder."),
+    ({"model": "a", "api_key_file": "/no/such/file"}, "/no/such/file: No such file"),
+    ({"model": "a", "host": "no.such.host.invalid"}, "is no address of this machine"),
+  ],
+)
+def test_wrong_flags_are_one_message(flags, words):
+  assert words in SERVE.error_of(**flags)
+
+
+@pytest.mark.ci
+def test_a_folder_that_is_none_is_one_message():
+  assert "No checkpoint /no/such/folder" in SERVE.error_of(model="/no/such/folder", port=0)
+
+
+@pytest.mark.parametrize(
+  ("given", "found"),
+  [
+    (["/tmp/run"], {"run": "/tmp/run"}),
+    (["/tmp/run/"], {"run": "/tmp/run/"}),
+    (["a=/tmp/x", "b.c-1=/tmp/x"], {"a": "/tmp/x", "b.c-1": "/tmp/x"}),
+    (["/tmp/a=b/run"], {"run": "/tmp/a=b/run"}),
+    (["a=/tmp/b=c"], {"a": "/tmp/b=c"}),
+    (["~/run"], {"run": os.path.expanduser("~/run")}),
+    ([], {}),
+  ],
+)
+def test_names_of_models(given, found):
+  assert serve.named_folders(given) == found
+
+
+def test_two_models_of_one_name():
+  with pytest.raises(ValueError, match="Two models are called run. Give them names: --model=NAME="):
+    serve.named_folders(["/a/run", "/b/run"])
+
+
+def test_keys(tmp_path):
+  path = tmp_path / "keys"
+  path.write_text("# ours\nfirst-key\n\n  second-key \n")
+  assert serve.read_keys(str(path)) == ("first-key", "second-key")
+
+
+@pytest.mark.parametrize(
+  ("text", "words"),
+  [
+    ("", "has no key"),
+    ("# only this\n", "has no key"),
+    ("a b\n", "line 1: a key has letters"),
+    ("a\nschlüssel\n", "line 2: a key has letters of ASCII alone"),
+  ],
+)
+def test_files_without_keys(tmp_path, text, words):
+  path = tmp_path / "keys"
+  path.write_text(text, encoding="utf-8")
+  with pytest.raises(ValueError, match=words):
+    serve.read_keys(str(path))
+
+
+def test_strangers_are_warned_of(warnings):
+  for address in ("127.0.0.1", "::1", "127.8.8.8"):
+    serve.warn_of_strangers(address, False)
+  serve.warn_of_strangers("0.0.0.0", True)
+  assert warnings == []
+  for address in ("0.0.0.0", "::", "192.0.2.1", "fe80::1%lo"):
+    serve.warn_of_strangers(address, False)
+  assert len(warnings) == 4
+  assert "--api_key_file" in warnings[0]
+
+
+# ---------------------------------------------------------------------------------------------
+# The program.
+
+TEXTS = ["ada bob.", "cat dog, ada.", "elk"]
+
+
+class Program:
+  """serve.py in a process of its own."""
+
+  def __init__(self, folder, *flags: str):
+    self.log = folder / "log.txt"
+    self.out = folder / "out.txt"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with open(self.log, "w") as log, open(self.out, "w") as out:
+      self.process = subprocess.Popen(
+        [sys.executable, str(ROOT / "serve.py"), "--port=0", *flags],
+        cwd=folder,
+        env=environment,
+        stdout=out,
+        stderr=log,
+      )
+    said = self._wait(r"Serving at http://127\.0\.0\.1:(\d+)/")
+    self.port = int(said[1])
+
+  def _wait(self, pattern: str):
+    deadline = time.monotonic() + 120
+    while not (found := re.search(pattern, self.out.read_text())):
+      if self.process.poll() is not None or time.monotonic() > deadline:
+        pytest.fail(self.log.read_text())
+      time.sleep(0.05)
+    return found
+
+  def ask(self, method: str, path: str, body=None, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+    content = None if body is None else json.dumps(body)
+    connection.request(method, path, content, headers)
+    response = connection.getresponse()
+    found = response.read()
+    connection.close()
+    assert response.status == 200, found
+    return json.loads(found) if "json" in response.headers["content-type"] else found
+
+  def stop(self) -> int:
+    self.process.send_signal(signal.SIGTERM)
+    return self.process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+  """Exports of a tiny classifier and of a tiny encoder, as ONNX."""
+  from tests.kit import every_script
+
+  folder = every_script.write_files(tmp_path_factory.mktemp("files"))
+  files = {flag: path.format(folder) for flag, path in every_script.MODEL.items()}
+  for name, model in (("classifier", folder / "teacher"), ("encoder", folder / "model")):
+    Script(export_hub).run_well(
+      **files if name == "encoder" else {},
+      init_checkpoint=model,
+      export_dir=folder / name,
+      format="onnx",
+      max_seq_length=16,
+    )
+  return folder
+
+
+@pytest.fixture(scope="module")
+def program(exports, tmp_path_factory):
+  found = Program(
+    tmp_path_factory.mktemp("program"),
+    f"--model=tables={exports / 'classifier'}",
+    f"--model=words={exports / 'encoder'}",
+    "--log_format=json",
+  )
+  yield found
+  if found.process.poll() is None:
+    found.process.kill()
+    found.process.wait(60)
+
+
+def predictor(exports, name):
+  from bert.predicting.predictor import Predictor
+
+  return Predictor.load(exports / name)
+
+
+@pytest.mark.ci
+def test_every_route_answers_as_a_predictor(program, exports):
+  vectors = np.stack(predictor(exports, "encoder")(TEXTS))
+  units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+  answers = predictor(exports, "classifier")(TEXTS)
+  close = {"rtol": 0, "atol": 1e-5}
+
+  body = {"input": TEXTS, "model": "words"}
+  found = program.ask("POST", "/v1/embeddings", body)["data"]
+  np.testing.assert_allclose([each["embedding"] for each in found], units, **close)
+  coded = program.ask("POST", "/v1/embeddings", {**body, "encoding_format": "base64"})["data"]
+  decoded = [np.frombuffer(base64.b64decode(each["embedding"]), "<f4") for each in coded]
+  np.testing.assert_allclose(decoded, units, **close)
+  np.testing.assert_allclose(program.ask("POST", "/embed", {"inputs": TEXTS}), units, **close)
+  encoded = program.ask("POST", "/encode", {"id": 1, "texts": TEXTS})["result"]
+  np.testing.assert_allclose(encoded, vectors, **close)
+  found = program.ask("POST", "/similarity", {"texts": TEXTS})["similarities"]
+  np.testing.assert_allclose(found, units @ units.T, **close)
+  ranked = program.ask("POST", "/rerank", {"query": TEXTS[0], "texts": TEXTS, "model": "words"})
+  assert ranked[0]["index"] == 0
+
+  def probabilities(found):
+    return [[each[name] for name in ("0", "1")] for each in found]
+
+  expected = [answer["probabilities"] for answer in answers]
+  inputs = [[text] for text in TEXTS]
+  found = program.ask("POST", "/predict", {"inputs": inputs, "model": "tables"})
+  found = [{each["label"]: each["score"] for each in its} for its in found]
+  np.testing.assert_allclose(probabilities(found), expected, **close)
+  for path, name, own in (
+    ("/answer", "items", "answers"),
+    ("/v1/models/tables:predict", "instances", "predictions"),
+  ):
+    body = {name: TEXTS, **({"model": "tables"} if path == "/answer" else {})}
+    found = program.ask("POST", path, body)[own]
+    np.testing.assert_allclose([each["probabilities"] for each in found], expected, **close)
+    assert [each["label"] for each in found] == [each["label"] for each in answers]
+
+
+@pytest.mark.ci
+def test_what_is_served_is_said(program):
+  assert program.ask("GET", "/health") == {"status": "ready"}
+  models = program.ask("GET", "/info")["models"]
+  assert [each["abilities"] for each in models] == [["answers"], ["vectors"]]
+  assert {each["engine"] for each in models} == {"onnxruntime"}
+  assert b"te_request_count" in program.ask("GET", "/metrics")
+  assert "/v1/models/tables:predict" in program.ask("GET", "/openapi.json")["paths"]
+  assert "tables: answers" in program.out.read_text()
+
+
+@pytest.mark.ci
+def test_the_command_that_it_prints_works(program):
+  [path, body] = re.search(r"curl -s \S+?:\d+(\S+) -d '(.*)'", program.out.read_text()).groups()
+  assert program.ask("POST", path, json.loads(body))
+
+
+@pytest.mark.ci
+def test_the_front_needs_no_tensorflow(program):
+  maps = f"/proc/{program.process.pid}/maps"
+  if not os.path.exists(maps):
+    pytest.skip("this system has no /proc")
+  with open(maps) as file:
+    assert "tensorflow" not in file.read()
+
+
+@pytest.mark.ci
+def test_sigterm_ends_all_of_it(program):
+  command = ["ps", "--ppid", str(program.process.pid), "-o", "pid="]
+  children = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+  assert len(children) >= 2
+  assert program.stop() == 0
+  lines = [json.loads(line) for line in program.log.read_text().splitlines()]
+  assert all(line["event"] in ("request", "message") for line in lines)
+  deadline = time.monotonic() + 20
+  while any(os.path.exists(f"/proc/{child}") for child in children):
+    assert time.monotonic() < deadline, "a process that computes is left"
+    time.sleep(0.05)
