@@ -74,7 +74,9 @@ def test_names_of_models(given, found):
 
 
 def test_two_models_of_one_name():
-  with pytest.raises(ValueError, match="Two models are called run. Give them names: --model=NAME="):
+  with pytest.raises(
+    ValueError, match=r"Two models are called run\. Give them names: --model=NAME="
+  ):
     serve.named_folders(["/a/run", "/b/run"])
 
 

@@ -47,6 +47,11 @@ def parse(body_class: type[AnyBody], content: bytes) -> AnyBody:
   value = read_json(content)
   if not isinstance(value, dict):
     raise InvalidInput(f"The body is {shown(value)}, but a JSON object is needed.")
+  return checked(body_class, value)
+
+
+def checked(body_class: type[AnyBody], value: Mapping[str, Any]) -> AnyBody:
+  """Makes a request of a JSON object; an `InvalidInput` says what is wrong with it."""
   try:
     return body_class.model_validate(value)
   except pydantic.ValidationError as error:

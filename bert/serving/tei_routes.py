@@ -10,7 +10,14 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from bert.serving import documentation, fields, item_schemas, pipelines, vector_items
+from bert.serving import (
+  documentation,
+  fields,
+  item_schemas,
+  json_bodies,
+  pipelines,
+  vector_items,
+)
 from bert.serving.documentation import Schema
 from bert.serving.errors import EmptyInput, InvalidInput, UnknownModel
 from bert.serving.json_bodies import Body
@@ -92,9 +99,10 @@ def add_to(app: FastAPI, service: Service) -> None:
     """Answers as the pipeline of transformers that fits the model."""
     body = await service.body(request, PipelineRequest)
     model, ability = pipelines.model_and_ability(service, body)
-    items = pipelines.items_of(ability, body.inputs)
     if ability == "vectors" and not pipelines.is_comparison(body.inputs):
-      return await _embed(service, request, EmbedRequest.model_validate(body.model_dump()))
+      of_vectors = {**body.model_dump(), "model": model.name}
+      return await _embed(service, request, json_bodies.checked(EmbedRequest, of_vectors))
+    items = pipelines.items_of(ability, body.inputs)
     computed = await service.compute(request, model, ability, items)
     answer = pipelines.answer(model, ability, body, computed)
     return json_answer(request, to_json(answer), computed)
