@@ -16,6 +16,7 @@ keys. SIGTERM and Ctrl-C end the server once it has answered what it has.
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
+import functools
 import ipaddress
 import json
 import math
@@ -28,7 +29,7 @@ from typing import Any
 
 from absl import flags, logging
 
-from bert.io import text_lines
+from bert.io import installation, text_lines
 from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
 
 FLAGS = flags.FLAGS
@@ -64,6 +65,12 @@ def define_flags() -> None:
   with flag_groups.flag_group("Server"):
     flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0 is every one.")
     flags.DEFINE_integer("port", 8080, "Port to listen at; 0 is any that is free.")
+    flags.DEFINE_integer(
+      "zmq_port",
+      0,
+      "Port for bert-as-service's own client, which hears answers at the next one; 0 is none. "
+      "It knows no keys.",
+    )
     flags.DEFINE_integer("workers", 1, "Processes that compute, for each model.")
     path_flags.define(
       "api_key_file", None, "File of keys, one on each line; without it nobody needs one."
@@ -87,8 +94,6 @@ def main(_) -> None:
   check_flags()
   keys = read_keys(FLAGS.api_key_file) if FLAGS.api_key_file else ()
   folders = named_folders(FLAGS.model)
-  from bert.io import installation
-
   with installation.extra("serve", "serve.py"):
     from bert.serving import http_server
   with http_server.open_port(FLAGS.host, FLAGS.port) as port:
@@ -102,6 +107,7 @@ def check_flags() -> None:
   settings.check_at_least(1, "workers", "max_inputs", "max_body_bytes", "max_concurrent_requests")
   settings.check_at_least(1, "max_batch_tokens")
   settings.check("port", lambda value: 0 <= value < 1 << 16, "from 0 to 65535")
+  settings.check("zmq_port", lambda value: 0 <= value < (1 << 16) - 1, "from 0 to 65534")
   for name in ("max_wait_s", "timeout_s", "drain_s"):
     settings.check(name, lambda value: 0 < value < math.inf, "a positive number")
   if FLAGS.max_seq_length is not None:
@@ -197,7 +203,13 @@ def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket
       failures.append(error)
       server.stop()
 
-  server = http_server.make(app.create(models, limits, counts, log, started), FLAGS.drain_s)
+  beside = None
+  if FLAGS.zmq_port:
+    with installation.extra("zmq", "--zmq_port"):
+      from bert.serving import zmq_server
+    beside = functools.partial(zmq_server.served, host=FLAGS.host, port=FLAGS.zmq_port)
+  made = app.create(models, limits, counts, log, started, beside)
+  server = http_server.make(made, FLAGS.drain_s)
   http_server.run(server, port)
   if failures:
     raise failures[0]

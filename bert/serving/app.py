@@ -65,6 +65,7 @@ def create(
   metrics: Metrics,
   log: RequestLog | None = None,
   started: Callable[[BaseException | None], None] | None = None,
+  beside: Callable[[Service], contextlib.AbstractAsyncContextManager] | None = None,
   page: Mapping[str, general_routes.File] | None = None,
 ) -> Any:
   """Makes the ASGI application.
@@ -75,8 +76,10 @@ def create(
     metrics: counts; the models have been given it, too.
     log: of requests.
     started: is called once the models can compute, with None, or with why they cannot.
+    beside: what else serves the models, once they can compute; see `zmq_server.served`.
     page: files of the page, by default those of the package.
   """
+  service = Service(models, settings, metrics)
   app = FastAPI(
     title="BERT",
     version=bert.__version__,
@@ -84,9 +87,8 @@ def create(
     docs_url=None,
     redoc_url=None,
     redirect_slashes=False,
-    lifespan=lambda _: _lifespan(models, started or _log_failure),
+    lifespan=lambda _: _lifespan(service, started or _log_failure, beside),
   )
-  service = Service(models, settings, metrics)
   for dialect in _DIALECTS:
     dialect.add_to(app, service)
   files = general_routes.page_files() if page is None else page
@@ -108,15 +110,22 @@ def create(
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(models: Any, started: Callable[[BaseException | None], None]):
+async def _lifespan(service: Service, started: Callable[[BaseException | None], None], beside):
   """Starts the models beside the routes, which say meanwhile that they are not ready."""
-  start = asyncio.ensure_future(models.start())
-  start.add_done_callback(lambda done: None if done.cancelled() else started(done.exception()))
-  yield
-  if not start.done():
-    start.cancel()
-    await asyncio.wait([start])
-  await models.stop()
+  async with contextlib.AsyncExitStack() as opened:
+
+    async def begin():
+      await service.models.start()
+      if beside:
+        await opened.enter_async_context(beside(service))
+
+    start = asyncio.ensure_future(begin())
+    start.add_done_callback(lambda done: None if done.cancelled() else started(done.exception()))
+    yield
+    if not start.done():
+      start.cancel()
+      await asyncio.wait([start])
+  await service.models.stop()
 
 
 def _log_failure(error: BaseException | None) -> None:
