@@ -118,12 +118,7 @@ def _refined_similarity(schema: Schema, model: Any) -> Schema | None:
   if "vectors" not in model.servable.abilities:
     return None
   texts = documentation.list_of(item_schemas.TEXT)
-  compared = {
-    "type": "object",
-    "properties": {"source_sentence": item_schemas.TEXT, "sentences": texts},
-    "required": ["source_sentence", "sentences"],
-  }
-  schema["properties"] |= {"texts": texts, "inputs": compared}
+  schema["properties"] |= {"texts": texts, "inputs": pipelines.comparison_schema()}
   return documentation.with_one_of(schema, "texts", "inputs")
 
 

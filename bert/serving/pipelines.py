@@ -38,15 +38,19 @@ def refined(schema: Schema, model: Any) -> Schema:
   if "answers" in able:
     schema["properties"]["inputs"] = item_schemas.one_or_list(able["answers"].processor)
     return schema
+  schema = vector_items.refined("inputs", schema, model) or schema
+  schema["properties"]["inputs"]["anyOf"].append(comparison_schema())
+  return schema
+
+
+def comparison_schema() -> Schema:
+  """Returns the schema of the inputs of sentence similarity."""
   texts = documentation.list_of(item_schemas.TEXT)
-  compared = {
+  return {
     "type": "object",
     "properties": {"source_sentence": item_schemas.TEXT, "sentences": texts},
     "required": ["source_sentence", "sentences"],
   }
-  schema = vector_items.refined("inputs", schema, model) or schema
-  schema["properties"]["inputs"]["anyOf"].append(compared)
-  return schema
 
 
 def is_comparison(inputs: Any) -> bool:
