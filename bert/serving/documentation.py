@@ -118,8 +118,7 @@ def _document(app: FastAPI, models: list[Any]) -> Schema:
 
 def _concrete(path: str, model: Any) -> str:
   """Writes the path of a model: several have different inputs."""
-  named = path.replace(_NAME, model.name).replace("{version}", str(model.version))
-  return named.replace("{label}", "stable")
+  return path.replace(_NAME, model.name)
 
 
 def _body(schema: Schema, refine: Refine, models: list[Any], is_named: bool) -> Schema | None:

@@ -1,6 +1,7 @@
 """TensorFlow Serving's REST interface: `:predict` by rows or by columns, status and metadata.
 
-A fine-tuned model answers; another gives vectors.
+A fine-tuned model answers; another gives vectors. Each path may also name the version that is
+served, or its label, as in `/v1/models/NAME/versions/1:predict`; the document has the shortest.
 """
 
 import base64
@@ -32,23 +33,24 @@ def add_to(app: FastAPI, service: Service) -> None:
   """Adds the routes to an application."""
   routes = documentation.Routes(app, _TAG)
 
-  def predict_at(path):
-    @routes.post(path, PredictBody, _refined, name=f"predict {path}")
+  def predict_at(path, **options):
+    @routes.post(path, PredictBody, _refined, name=f"predict {path}", **options)
     async def predict(request: Request) -> Response:
       """Answers each item of a batch."""
       return await _predict(service, request)
 
-  def get_at(path, answer, name):
-    @routes.get(path, name=f"{name} {path}")
+  def get_at(path, answer, name, **options):
+    @routes.get(path, name=f"{name} {path}", **options)
     async def get(request: Request) -> Response:
       """Says what is served."""
       return json_answer(request, to_json(answer(model_of(service, request))))
 
   for version in ("", "/versions/{version:model}", "/labels/{label:model}"):
     path = "/v1/models/{name:model}" + version
-    predict_at(f"{path}:predict")
-    get_at(f"{path}/metadata", _metadata, "metadata")
-    get_at(path, _status, "status")
+    shown_where = {"include_in_schema": not version}
+    predict_at(f"{path}:predict", **shown_where)
+    get_at(f"{path}/metadata", _metadata, "metadata", **shown_where)
+    get_at(path, _status, "status", **shown_where)
 
 
 def _refined(schema: documentation.Schema, model: Any) -> documentation.Schema:

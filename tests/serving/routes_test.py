@@ -366,6 +366,27 @@ class TestGeneral:
     assert response.json()["error_type"] == "Unhealthy"
     assert response.headers["retry-after"] == "2"
 
+  def test_the_document_has_what_the_models_can_do(self, client):
+    paths = client.get("/openapi.json").json()["paths"]
+    bodies = {
+      path: operations["post"]["requestBody"]["content"]["application/json"]["schema"]
+      for path, operations in paths.items()
+      if "post" in operations
+    }
+    assert {"/v1/models/mrpc:predict", "/v1/models/encoder:predict", "/answer"} <= set(bodies)
+    embed = bodies["/embed"]["properties"]
+    assert embed["dimensions"]["anyOf"][0]["maximum"] == fake_models.WIDTH
+    assert embed["model"] == {"enum": ["encoder", None]}
+    models = [each["properties"]["model"]["enum"] for each in bodies["/answer"]["anyOf"]]
+    assert models == [["mrpc"], ["ner"], ["squad"], ["swag"], ["sts"]]
+
+  def test_the_document_leaves_out_what_no_model_can_do(self):
+    one = fake_models.FakeModels({"only": fake_models.tagger()})
+    with TestClient(app.create(one, Settings(), Metrics())) as client:
+      paths = client.get("/openapi.json").json()["paths"]
+    assert "/answer" in paths
+    assert not {"/embed", "/v1/embeddings", "/masked_words", "/attention", "/rerank"} & set(paths)
+
   def test_metrics_name_models_and_routes(self, client):
     post(client, "/embed", {"inputs": TEXT})
     text = client.get("/metrics").text
