@@ -13,7 +13,7 @@ from typing import Any
 from absl import logging
 
 from bert.serving import http_errors
-from bert.serving.errors import ServingError, TimedOut, TooLarge
+from bert.serving.errors import Overloaded, ServingError, TimedOut, TooLarge
 from bert.serving.http_errors import Forbidden, InternalError, NoKey, TooSlow
 from bert.serving.metrics import Metrics
 from bert.serving.request_log import RequestLog
@@ -55,6 +55,7 @@ class Limits:
     self._settings = settings
     self._metrics = metrics
     self._log = log
+    self._receiving = 0  # requests whose bodies are on their way
     self._keys = [key.encode() for key in settings.api_keys]
 
   async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -130,6 +131,10 @@ class Limits:
       await _drain(receive)
       sender.closes = True
       raise too_large
+    if self._receiving >= self._settings.max_concurrent_requests:
+      sender.closes = True
+      raise Overloaded("Too many requests are being received.", retry_after_s=1)
+    self._receiving += 1
     try:
       content = await asyncio.wait_for(_received(receive, limit), self._settings.body_timeout_s)
     except asyncio.TimeoutError:
@@ -137,6 +142,8 @@ class Limits:
       raise TooSlow(
         f"The body did not come within {self._settings.body_timeout_s:g} seconds."
       ) from None
+    finally:
+      self._receiving -= 1
     if content is None:
       await _drain(receive)
       sender.closes = True

@@ -86,6 +86,26 @@ def test_a_slow_body_is_refused():
   assert found.headers["connection"] == "close"
 
 
+def test_bodies_on_their_way_are_counted():
+  site = Site(max_concurrent_requests=2)
+
+  async def many():
+    gone = asyncio.Event()
+    slow = [
+      asyncio.ensure_future(ask(site.app, "POST", "/embed", [b"{"], is_complete=False, gone=gone))
+      for _ in range(2)
+    ]
+    await asyncio.sleep(0.02)
+    refused = await ask(site.app, "POST", "/embed", EMBED)
+    gone.set()
+    await asyncio.gather(*slow)
+    return refused, await ask(site.app, "POST", "/embed", EMBED)
+
+  refused, taken = asyncio.run(many())
+  assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+  assert taken.status == 200
+
+
 def test_a_slow_answer_is_given_up():
   site = Site(timeout_s=0.05)
   site.model.wait = asyncio.Event().wait
