@@ -5,12 +5,13 @@ Alone: python -m pytest tests/serving/routes_test.py (seconds)
 
 import base64
 import json
+import re
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from bert.serving import app
+from bert.serving import app, general_routes
 from bert.serving.errors import BackendError, Overloaded, WorkerDied
 from bert.serving.metrics import Metrics
 from bert.serving.settings import Settings
@@ -386,6 +387,16 @@ class TestGeneral:
       paths = client.get("/openapi.json").json()["paths"]
     assert "/answer" in paths
     assert not {"/embed", "/v1/embeddings", "/masked_words", "/attention", "/rerank"} & set(paths)
+
+  def test_the_page_and_its_files_are_served(self, client):
+    for path in ("/", "/docs"):
+      response = client.get(path)
+      assert response.headers["content-type"] == "text/html; charset=utf-8"
+      linked = re.findall(r'(?:src|href)="(page/[^"]+)"', response.text)
+      assert linked
+      for name in [*linked, *(f"page/{each.name}" for each in general_routes.PAGE.iterdir())]:
+        assert client.get(f"/{name}").status_code == 200, name
+    assert client.get("/page/page.js").headers["content-type"].startswith("text/javascript")
 
   def test_metrics_name_models_and_routes(self, client):
     post(client, "/embed", {"inputs": TEXT})
