@@ -185,7 +185,7 @@ def test_a_pool_that_cannot_start_says_why_and_leaves_no_process(monkeypatch):
   original = Channel.start
 
   async def start(self, timeout_s):
-    if self is Channel.all[1]:  # the first one can
+    if self.pid == 101:  # the first one, 100, can
       raise NotReady("no such file")
     return await original(self, timeout_s)
 
