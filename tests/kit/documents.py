@@ -13,7 +13,7 @@ _FENCE = re.compile(
   re.MULTILINE | re.DOTALL,
 )
 # What a block may be marked with if it is not to be run.
-MARKERS = ("needs a network", "takes long")
+MARKERS = ("needs a network", "takes long", "needs podman", "a server: ")
 
 
 class Block(NamedTuple):
