@@ -9,7 +9,7 @@ to the update and not to the gradient, a linear warm-up, then a linear decay ove
 import importlib
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -281,13 +281,15 @@ class _State(NamedTuple):
 
 
 @kernels.block
-def _new_values(update, states, decays, scale, first, second, beta_1, beta_2, epsilon):
-  """New (value, m, v) of all variables in one pass over each, instead of fifteen.
+def _new_values(update, state, decay, scale, first, second, beta_1, beta_2, epsilon):
+  """New (value, m, v) of a variable in one pass over each, instead of fifteen.
+
+  It is compiled once for each shape that occurs, not for each variable.
 
   Args:
     update: `update(value, direction, decay)` is subtracted, times the learning rate.
-    states: a `_State` for each variable.
-    decays: weight decay of each.
+    state: a `_State`.
+    decay: weight decay.
     scale: factor of all gradients.
     first: corrects the bias of first moments, or 1.
     second: the same of second moments.
@@ -295,15 +297,34 @@ def _new_values(update, states, decays, scale, first, second, beta_1, beta_2, ep
     beta_2: decay of second moments.
     epsilon: added to the root of second moments.
   """
-  results = []
-  for state, decay in zip(states, decays, strict=True):
-    gradient = state.gradient * scale
-    m = beta_1 * state.m + (1.0 - beta_1) * gradient
-    v = beta_2 * state.v + (1.0 - beta_2) * tf.square(gradient)
-    direction = (m / first) / (tf.sqrt(v / second) + epsilon)
-    step = state.learning_rate * update(state.value, direction, decay)
-    results.append((state.value - step, m, v))
-  return results
+  gradient = state.gradient * scale
+  m = beta_1 * state.m + (1.0 - beta_1) * gradient
+  v = beta_2 * state.v + (1.0 - beta_2) * tf.square(gradient)
+  direction = (m / first) / (tf.sqrt(v / second) + epsilon)
+  step = state.learning_rate * update(state.value, direction, decay)
+  return state.value - step, m, v
+
+
+def _joined(states: Sequence[_State]) -> _State:
+  """Joins variables of any shapes and one learning rate into one vector."""
+
+  def vector(tensors):
+    return tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
+
+  return _State(
+    value=vector(state.value for state in states),
+    m=vector(state.m for state in states),
+    v=vector(state.v for state in states),
+    gradient=vector(state.gradient for state in states),
+    learning_rate=states[0].learning_rate,
+  )
+
+
+def _parted(vector, states: Sequence[_State]) -> list[tf.Tensor]:
+  """Takes a vector of `_joined` apart again."""
+  shapes = [state.value.shape for state in states]
+  parts = tf.split(vector, [shape.num_elements() for shape in shapes])
+  return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _adam_update(value, direction, decay):
@@ -381,30 +402,42 @@ class AdamWeightDecayOptimizer:
     pairs = [(tf.convert_to_tensor(g), variable) for g, variable in pairs if g is not None]
     names = [name for _, name in pairs]
     self._log_what_decays(names)
-    variables = [current_store().variables[name] for name in names]
-    targets = [
-      (variable, *self._slots(n, variable)) for n, variable in zip(names, variables, strict=True)
-    ]
-    states = []
-    for triple, (gradient, name) in zip(targets, pairs, strict=True):
-      value, m, v = (target.read_value() for target in triple)
-      states.append(_State(value, m, v, gradient, self._rate_of(name)))
-    new_values = _new_values(
-      self._update_of,
-      states,
-      [self._decay_of(name) for name in names],
-      scale,
-      *self._corrections(),
-      self.beta_1,
-      self.beta_2,
-      self.epsilon,
-      compiled=sum(v.shape.num_elements() for v in variables) >= _MIN_SIZE_TO_COMPILE,
-    )
+    targets, states = {}, {}
+    for gradient, name in pairs:
+      variable = current_store().variables[name]
+      targets[name] = (variable, *self._slots(name, variable))
+      value, m, v = (target.read_value() for target in targets[name])
+      states[name] = _State(value, m, v, gradient, self._rate_of(name))
+    size = sum(state.value.shape.num_elements() for state in states.values())
+    new_values = self._new_values(states, scale, compiled=size >= _MIN_SIZE_TO_COMPILE)
     return [
       _assign(target, value)
-      for triple, values in zip(targets, new_values, strict=True)
-      for target, value in zip(triple, values, strict=True)
+      for name in names
+      for target, value in zip(targets[name], new_values[name], strict=True)
     ]
+
+  def _new_values(self, states: Mapping[str, _State], scale, compiled: bool) -> dict[str, Sequence]:
+    """Computes the new values of all variables, see the function of that name.
+
+    Compiled, those that are small and do not decay, biases and the like, are one vector.
+    """
+    options = scale, *self._corrections(), self.beta_1, self.beta_2, self.epsilon
+    new_values, joined = {}, {}
+    for name, state in states.items():
+      decay = self._decay_of(name)
+      if compiled and not decay and state.value.shape.num_elements() < _MIN_SIZE_TO_COMPILE:
+        joined.setdefault(self.learning_rate_multipliers.get(name, 1.0), []).append(name)
+      else:
+        update = self._update_of
+        new_values[name] = _new_values(update, state, decay, *options, compiled=compiled)
+    for group in joined.values():
+      group_states = [states[name] for name in group]
+      vectors = _new_values(
+        self._update_of, _joined(group_states), 0.0, *options, compiled=compiled
+      )
+      parts = [_parted(vector, group_states) for vector in vectors]
+      new_values.update(zip(group, zip(*parts, strict=True), strict=True))
+    return new_values
 
   def _slots(self, name, variable):
     store = current_store()

@@ -185,6 +185,40 @@ def one_step(gradients, names=None, rate=1.0, steps=1, **options):
   return store
 
 
+def gradients_of_two_layers():
+  """Names and gradients: kernels of two shapes, and small variables that do not decay."""
+  shapes = {"layer_0/kernel": [256, 128], "layer_1/kernel": [256, 128], "output_weights": [2, 128]}
+  for layer in ("layer_0", "layer_1", "output"):
+    shapes |= {f"{layer}/bias": [128], f"{layer}/LayerNorm/gamma": [2, 3]}
+  random = np.random.RandomState(1)
+  return list(shapes), [random.randn(*shape).astype(np.float32) for shape in shapes.values()]
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+def test_a_compiled_update_is_the_plain_one(monkeypatch, optimizer):
+  names, gradients = gradients_of_two_layers()
+  options = {"optimizer": optimizer, "rate": 0.1, "weight_decay": 0.3, "layerwise_lr_decay": 0.5}
+  compiled = one_step(gradients, names, **options)
+  monkeypatch.setattr("bert.optimization._MIN_SIZE_TO_COMPILE", 1 << 30)
+  plain = one_step(gradients, names, **options)
+  assert set(compiled.variables) == set(plain.variables)
+  for name, variable in compiled.variables.items():
+    np.testing.assert_allclose(variable, plain.variables[name], rtol=2e-6, err_msg=name)
+
+
+def test_an_update_is_compiled_once_for_each_shape(monkeypatch):
+  names, gradients = gradients_of_two_layers()
+  shapes = []
+
+  def update(value, direction, decay):
+    shapes.append(value.shape.as_list())
+    return direction + decay * value
+
+  monkeypatch.setattr(AdamWeightDecayOptimizer, "_update_of", staticmethod(update))
+  one_step(gradients, names)
+  assert sorted(shapes) == [[2, 128], [256, 128], [3 * (128 + 2 * 3)]]
+
+
 def test_gradients_are_clipped_to_a_global_norm_of_one():
   store = one_step([np.full([2], 30.0, np.float32), np.full([1, 1], 40.0, np.float32)])
   norm = np.sqrt(2 * 30.0**2 + 40.0**2)

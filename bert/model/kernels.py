@@ -375,9 +375,15 @@ def dropout_add_layer_norm(
     y, y_low, unit, inverse_std = _layer_norm_forward(
       x, bias, keys, residual, gamma, beta, rate, epsilon, dtype, compiled=compiled
     )
-    return (y, y_low), lambda dy, dy_low: _layer_norm_backward(
-      unit, inverse_std, keys, gamma, rate, x.dtype, dy, dy_low, compiled=compiled
-    )
+
+    def backward(dy, dy_low):
+      # That of a gather is sparse, for which the block would be compiled once more.
+      dy, dy_low = tf.convert_to_tensor(dy), tf.convert_to_tensor(dy_low)
+      return _layer_norm_backward(
+        unit, inverse_std, keys, gamma, rate, x.dtype, dy, dy_low, compiled=compiled
+      )
+
+    return (y, y_low), backward
 
   bias, residual, gamma, beta = map(tf.convert_to_tensor, (bias, residual, gamma, beta))
   y, y_low = fused(x, bias, residual, gamma, beta)

@@ -23,13 +23,16 @@ import contextlib
 import math
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import tensorflow as tf
 
 from bert.model import tf1_variables
 
 Initializer = Callable[..., tf.Tensor]
+
+# Smaller variables are drawn sooner than they are remembered.
+_MIN_SIZE_TO_WAIT = 1 << 14
 
 
 class VariableStore:
@@ -44,6 +47,8 @@ class VariableStore:
     self.seed = seed
     self.variables: dict[str, tf.Variable] = {}
     self._lock = threading.Lock()
+    self._draws_later = False
+    self._to_draw: dict[str, Initializer] = {}  # name of a variable -> what it lacks
 
   @property
   def trainable_variables(self) -> dict[str, tf.Variable]:
@@ -74,8 +79,40 @@ class VariableStore:
     return variable
 
   def _initial_value(self, name, shape, initializer, dtype):
+    if self._draws_later and initializer not in _CONSTANT and math.prod(shape) >= _MIN_SIZE_TO_WAIT:
+      self._to_draw[name] = initializer
+      return tf.zeros(shape, dtype)
+    return self._draw(name, shape, initializer, dtype)
+
+  def _draw(self, name, shape, initializer, dtype):
     seed = [self.seed, zlib.crc32(name.encode())]
     return tf1_variables.initial_value(initializer, shape, dtype, seed)
+
+  @contextlib.contextmanager
+  def drawing_later(self) -> Iterator[None]:
+    """Leaves large random variables that are created within at zero, until `draw` is called.
+
+    Most of them take their values from a checkpoint: drawing them before takes longer than that.
+    """
+    outer, self._draws_later = self._draws_later, True
+    try:
+      yield
+    finally:
+      self._draws_later = outer
+
+  def draw(self, loaded: Collection[str] = ()) -> None:
+    """Gives variables that were created within `drawing_later` the initial values they lack.
+
+    Not those whose values are no longer zero: a model function may have set them itself.
+
+    Args:
+      loaded: names of those that have their values from elsewhere.
+    """
+    for name, initializer in self._to_draw.items():
+      variable = self.variables[name]
+      if name not in loaded and not tf.reduce_any(variable != 0):
+        variable.assign(self._draw(name, variable.shape.as_list(), initializer, variable.dtype))
+    self._to_draw = {}
 
   def derived(self, function: Callable[..., tf.Tensor], *sources) -> tf.Tensor | tf.Variable:
     """Returns `function(*sources)`, of variables: computed wherever it is asked for."""
@@ -256,6 +293,9 @@ def ones_initializer(shape, dtype=tf.float32, seed=None):
   """Ones."""
   del seed
   return tf.ones(shape, dtype)
+
+
+_CONSTANT = (zeros_initializer, ones_initializer)
 
 
 def truncated_normal_initializer(stddev: float) -> Initializer:

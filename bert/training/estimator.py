@@ -149,7 +149,8 @@ class Estimator:
     with explained_errors(input_fn, self._how_to_save_memory(ModeKeys.TRAIN)):
       params = self._input_params(ModeKeys.TRAIN)
       data = TrainingData(input_fn, params, state.examples, self._strategy)
-      graph = self._graph(ModeKeys.TRAIN, data.iterator, data.element_spec)
+      with self.store.drawing_later():
+        graph = self._graph(ModeKeys.TRAIN, data.iterator, data.element_spec)
       if newest:
         variables.resume(newest)
       else:
@@ -315,7 +316,8 @@ class Estimator:
     newest = None if path else self.latest_checkpoint()
     self._start_over(is_new=not (path or newest))
     with explained_errors(input_fn, self._how_to_save_memory(mode)):
-      graph, dataset = self._inference(mode, input_fn)
+      with self.store.drawing_later():
+        graph, dataset = self._inference(mode, input_fn)
       load = self._variables.load if path else self._load_newest
       load(path or newest, graph.init_checkpoint)
       yield graph, dataset

@@ -22,6 +22,7 @@ from bert.model.variables import (
   use_store,
 )
 from bert.training.gradient_accumulation import accumulate, accumulate_parts
+from bert.training.hardware import without_collections
 from bert.training.run_config import EstimatorSpec, ModeKeys, RunConfig
 
 
@@ -282,7 +283,7 @@ class InferenceGraph:
 
 
 def _trace(function, *args):
-  with traced_once(), _custom_gradients_forgotten():
+  with traced_once(), _custom_gradients_forgotten(), without_collections():
     return tf.function(function, autograph=False).get_concrete_function(*args)
 
 

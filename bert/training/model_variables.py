@@ -66,6 +66,7 @@ class ModelVariables:
       value = tf.constant(loss_scaling.INITIAL_VALUES.get(name, 0), variable.dtype)
       variable.assign(tf.fill(variable.shape, value))
     loading.restore(prefix, variables)
+    self.store.draw(loaded=self.store.variables)
     self.is_filled = True
     logging.info("Resumed from %s.", prefix)
 
@@ -80,6 +81,7 @@ class ModelVariables:
         self._config.model_dir,
         len(self.weights()),
       )
+      self.store.draw()
       return
     checkpoint = finding.find(init_checkpoint)
     prefix = checkpoint.prefix
@@ -90,6 +92,7 @@ class ModelVariables:
       reinitialized=reinitialized,
       fallback_name=self._config.fallback_name,
     )
+    self.store.draw(report.loaded)
     self.is_filled = True
     logging.info("%s", report.summary())
     if not (is_training or report.skipped()):  # the whole model is that checkpoint's
@@ -112,7 +115,9 @@ class ModelVariables:
       return
     prefix = finding.find_checkpoint(path)
     # A checkpoint of this run must hold the whole model: a random head would go unnoticed.
-    loading.restore(prefix, self.weights())
+    weights = self.weights()
+    loading.restore(prefix, weights)
+    self.store.draw(loaded=weights)
     self.is_filled = True
     self.global_step.assign(resumption.step_of(prefix))
 

@@ -72,6 +72,31 @@ def test_dropout_add_layer_norm(rate):
 
 
 @pytest.mark.usefixtures("compiled")
+def test_a_sparse_gradient_of_add_layer_norm_is_made_dense(monkeypatch):
+  """As of the last layer where it is computed for first tokens alone."""
+  x, residual, gamma = normal([9, 16], 1), normal([9, 16], 2), normal([16], 4)
+  backward, given = kernels._layer_norm_backward, []
+
+  def noting(*args, **options):
+    given.extend(args[-2:])
+    return backward(*args, **options)
+
+  monkeypatch.setattr(kernels, "_layer_norm_backward", noting)
+
+  @tf.function(autograph=False)
+  def gradient(x):
+    y, y_low = kernels.dropout_add_layer_norm(x, tf.zeros([16]), residual, gamma, gamma, 1e-12)
+    return tf.gradients(tf.reduce_sum(tf.gather(y, [0, 3]) ** 3) + tf.reduce_sum(y_low), x)[0]
+
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = plain_layer_norm(x + residual, gamma, gamma)
+    loss = tf.reduce_sum(tf.gather(y, [0, 3]) ** 3) + tf.reduce_sum(y)
+  np.testing.assert_allclose(gradient(x), tape.gradient(loss, x), atol=1e-4)
+  assert [type(each).__name__ for each in given] == ["SymbolicTensor"] * 2
+
+
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 def test_softmax_dropout(rate):
   seed = tf.constant([5, 6], tf.int64)

@@ -91,6 +91,45 @@ def test_stores_nest_and_start_without_scopes():
   assert list(outer_store.variables) == ["outer/a", "outer/c"]
 
 
+# ---------------------------------------------------------------------------------------------
+# Initial values.
+
+
+def large_variables(store, *names):
+  with use_store(store):
+    return [get_variable(name, [128, 128], NORMAL) for name in names]
+
+
+def test_values_drawn_later_are_those_that_would_have_been_drawn_at_once():
+  at_once = large_variables(VariableStore(7), "a")[0].numpy()
+  store = VariableStore(7)
+  with store.drawing_later():
+    [late] = large_variables(store, "a")
+    with use_store(store):
+      small = get_variable("small", [2, 2], NORMAL)
+      ones = get_variable("ones", [128, 128], vs.ones_initializer)
+  assert not late.numpy().any()
+  assert small.numpy().all()
+  assert ones.numpy().all()
+  store.draw()
+  np.testing.assert_array_equal(late, at_once)
+  assert large_variables(store, "b")[0].numpy().any()  # after the block
+
+
+def test_values_from_elsewhere_are_not_drawn():
+  store = VariableStore()
+  with store.drawing_later():
+    loaded, own, neither = large_variables(store, "loaded", "own", "neither")
+  own.assign(tf.fill([128, 128], 3.0))
+  store.draw(loaded=["loaded"])
+  assert not loaded.numpy().any()
+  assert (own.numpy() == 3.0).all()
+  assert neither.numpy().any()
+  neither.assign(tf.zeros([128, 128]))
+  store.draw()
+  assert not neither.numpy().any()  # drawn once
+
+
 def test_a_store_is_left_after_an_error():
   before = vs.current_store()
   with pytest.raises(RuntimeError), use_store(VariableStore()):

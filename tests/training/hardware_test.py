@@ -1,5 +1,6 @@
 """Which type of matrix products a machine gets. Run: pytest tests/training/hardware_test.py"""
 
+import gc
 import importlib
 import importlib.util
 import os
@@ -143,3 +144,27 @@ def test_float32_is_float32_unless_tf32_is_asked_for(allow_tf32):
     assert not enabled()
   finally:
     tf.config.experimental.enable_tensor_float_32_execution(True)
+
+
+def test_collections_are_paused_within_the_block_even_after_an_error():
+  assert gc.isenabled()
+  found = []
+
+  def fail():
+    with hardware.without_collections():
+      found.append(gc.isenabled())
+      raise RuntimeError
+
+  with pytest.raises(RuntimeError):
+    fail()
+  assert (found, gc.isenabled()) == ([False], True)
+
+
+def test_collections_that_the_caller_has_stopped_stay_so():
+  gc.disable()
+  try:
+    with hardware.without_collections():
+      pass
+    assert not gc.isenabled()
+  finally:
+    gc.enable()
