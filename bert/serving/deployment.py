@@ -67,6 +67,10 @@ class Deployment:
     if self._usual:
       await self._pool.start()
 
+  def usual_pool(self, ability: str) -> WorkerPool | None:
+    """Returns the processes of an ability that are always there; None of a lazy one."""
+    return None if self.servable.abilities[ability].is_lazy else self._pool
+
   async def pool_of(self, ability: str) -> tuple[WorkerPool, int]:
     """Returns the processes of an ability, and the place of its engine there.
 

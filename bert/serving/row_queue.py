@@ -12,6 +12,7 @@ request for ever either. One heap for each engine; a batch is of one engine.
 
 import heapq
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -121,10 +122,15 @@ class RowQueue:
   def tokens_ahead(self, tokens: int) -> int:
     """Returns how many tokens will be computed before a request of so many, if it came now.
 
-    Of each request that waits this is what is left of it, or as much as the new one has: for the
-    rest the new one comes first.
+    Of each request that waits these are the rows whose time has come, the next one at least, and
+    then as many tokens as the new one has: for the rest the new one comes first.
     """
-    return sum(min(request.left_tokens, tokens) for request in self._waiting)
+    found = 0
+    for request in self._waiting:
+      due = max(0.0, self._now - request.start)
+      share = max(tokens, request.lengths[request.next_row])
+      found += min(request.left_tokens, math.ceil(due) + share)
+    return found
 
   def take(self) -> Batch | None:
     """Takes the rows whose turn it is, as many as the tokens of a batch allow; None without any."""

@@ -149,6 +149,8 @@ class ServedModel:
   async def _computed(self, deployment: Deployment, ability: str, items: Sequence[Any]) -> Computed:
     processor = deployment.servable.abilities[ability].processor
     start = time.perf_counter()
+    if usual := deployment.usual_pool(ability):  # before texts become tokens, which takes time
+      self._admission.check_wait(usual, len(items))
     is_small = sum(map(_num_characters, items)) <= _FEW_CHARACTERS
     features = await self._here_or_in_thread(is_small, _featurized, processor, items)
     tokenized = time.perf_counter()

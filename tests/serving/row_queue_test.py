@@ -107,10 +107,26 @@ def test_all_leave():
   assert (queue.take(), len(queue), queue.tokens) == (None, 0, 0)
 
 
-@pytest.mark.parametrize(("tokens", "expected"), [(1, 2), (10, 18), (1000, 38)])
+@pytest.mark.parametrize(("tokens", "expected"), [(1, 13), (10, 18), (1000, 38)])
 def test_ahead_of_a_request_is_at_most_as_much_as_it_has_of_each(tokens, expected):
   queue = queue_of(request(*[5] * 6), request(8))
   assert queue.tokens_ahead(tokens) == expected
+
+
+def test_long_texts_that_came_before_are_ahead_of_a_short_one_in_full():
+  queue = queue_of(*(request(200) for _ in range(50)))
+  assert queue.tokens_ahead(5) == 50 * 200
+
+
+def test_rows_whose_time_has_come_are_ahead_and_those_of_later_are_not():
+  giant = request(*[10] * 100)
+  queue = queue_of(giant, max_batch_tokens=10)
+  for _ in range(6):
+    queue.take()  # six rows: alone, the giant is where it would be
+  queue.add(request(10))
+  assert queue.tokens_ahead(5) == 10 + 10
+  queue.take()  # the giant is ahead of its time by nothing, the other request waits
+  assert queue.tokens_ahead(5) <= 10 + 10 + 5
 
 
 def test_each_row_is_taken_once_whatever_happens():
