@@ -83,7 +83,7 @@ def define_flags() -> None:
   with flag_groups.flag_group("Limits"):
     flags.DEFINE_integer("max_batch_tokens", 2048, "Tokens of a batch, padding included.")
     flags.DEFINE_integer("max_concurrent_requests", 512, "Requests in flight; others get a 429.")
-    flags.DEFINE_float("max_wait_s", 10.0, "A request that would wait longer gets a 429.")
+    flags.DEFINE_float("max_wait_s", 10.0, "A request that would wait longer, or has, gets a 429.")
     flags.DEFINE_integer("max_inputs", 2048, "Texts of a request.")
     flags.DEFINE_integer("max_body_bytes", 2_000_000, "Bytes of a request's body.")
     flags.DEFINE_float("timeout_s", 60.0, "Seconds for an answer; later ones are a 503.")

@@ -7,7 +7,8 @@
 All servers have the same weights, run on the processor with all of its cores, and give the mean of
 the last layer. A request has one text: of five, four are sentences of MRPC and one is a paragraph
 of SQuAD, up to 512 tokens. Each server is started, warmed up, measured with 1, 8 and 64 clients and
-stopped; then the next; and all again, --repeats times.
+stopped; then the next; and all again, --repeats times. With --overhead one short text goes to the
+server and to a bare `Predictor` in turns instead, and the difference is what the server adds.
 
   ours, onnxruntime          serve.py with `export_hub.py --format=onnx`, /v1/embeddings
   ours, onnxruntime int8     the same with --precision=int8
@@ -19,6 +20,7 @@ stopped; then the next; and all again, --repeats times.
 import argparse
 import contextlib
 import csv
+import http.client
 import json
 import os
 import pathlib
@@ -28,6 +30,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -55,6 +58,9 @@ def main():
   args = _parse()
   texts = mixed_texts(args.mrpc, args.squad_dir)
   with tempfile.TemporaryDirectory() as folder:
+    if args.overhead:
+      _overhead(args, folder)
+      return
     servers = _servers(args, folder)
     measured: dict[tuple[str, int], list] = {}
     for turn in range(1, args.repeats + 1):
@@ -89,6 +95,34 @@ def _report(args, measured) -> None:
   latencies = [[*key, *turns] for key, turns in measured.items()]
   references = [name for name in dict.fromkeys(key[0] for key in measured) if "ours" not in name]
   common.report("serving", rows, references, latencies=latencies, seconds=args.seconds)
+
+
+def _overhead(args, folder: str) -> None:
+  """Times a short text through the server and through `Predictor`, in turns."""
+  from bert.predicting.predictor import Predictor
+
+  model = export(args.weights, folder)
+  server = ours(model, "float32")
+  predictor = Predictor.load(model, "onnxruntime", max_seq_length=MAX_SEQ_LENGTH)
+  body = json.dumps(server.body(PROBE)).encode()
+  with running(server.command, server.path, server.body(PROBE)) as port:
+    connection = http.client.HTTPConnection(http_load.HOST, port)
+
+    def ask() -> None:
+      connection.request("POST", server.path, body, {"Content-Type": "application/json"})
+      connection.getresponse().read()
+
+    times: dict[str, list[float]] = {"Predictor": [], "serve.py": []}
+    for _ in range(args.calls):
+      for name, call in (("Predictor", lambda: predictor([PROBE])), ("serve.py", ask)):
+        time.sleep(0.02)  # threads of the other one, which wait in a loop for a while, are at rest
+        start = time.perf_counter()
+        call()
+        times[name].append(1000 * (time.perf_counter() - start))
+  rows = [common.Row("one text", name, "ms", values[20:]) for name, values in times.items()]
+  medians = {row.system: row.median for row in rows}
+  added = medians["serve.py"] - medians["Predictor"]
+  common.report("serving_overhead", rows, ["Predictor"], added_ms=added)
 
 
 def mixed_texts(mrpc: str, squad_dir: str) -> list[str]:
@@ -229,6 +263,8 @@ def _parse() -> argparse.Namespace:
   parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
   parser.add_argument("--warmup_s", type=float, default=5, help="before the first one")
   parser.add_argument("--repeats", type=int, default=3, help="turns of each server")
+  parser.add_argument("--overhead", action="store_true", help="measure what the server adds")
+  parser.add_argument("--calls", type=int, default=400, help="of --overhead")
   parser.add_argument("--only", help="only servers with this in their name")
   return parser.parse_args()
 

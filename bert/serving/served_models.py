@@ -50,7 +50,7 @@ class ServingOptions(NamedTuple):
   workers: int = 1  # processes of each model
   max_batch_tokens: int = 2048
   max_concurrent_requests: int = 512  # of all models together
-  max_wait_s: float = 10.0  # a request that would wait longer is refused
+  max_wait_s: float = 10.0  # a request that would wait longer is refused, and one that has
   batch_timeout_s: float = 60.0  # a process that computes longer is killed
   start_timeout_s: float = 600.0
   reload: bool = True  # whether files are watched
@@ -233,6 +233,7 @@ class ServedModel:
       workers=self._options.workers,
       threads=max(1, cores // self._options.workers),
       max_batch_tokens=self._options.max_batch_tokens,
+      max_wait_s=self._options.max_wait_s,
       batch_timeout_s=self._options.batch_timeout_s,
       start_timeout_s=self._options.start_timeout_s,
     )

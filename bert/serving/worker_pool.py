@@ -14,6 +14,7 @@ waits for company. What happens to a batch that fails:
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,7 +23,7 @@ import numpy as np
 from absl import logging
 
 from bert.serving.channel import Channel
-from bert.serving.errors import BackendError, NotReady, ServingError
+from bert.serving.errors import BackendError, NotReady, Overloaded, ServingError
 from bert.serving.events import Events
 from bert.serving.row_queue import Batch, Part, Request, Row, RowQueue
 from bert.serving.worker import Done, EngineLoad, Work
@@ -39,6 +40,7 @@ class PoolOptions(NamedTuple):
   workers: int = 1  # processes
   threads: int | None = None  # of each; None for one for each core
   max_batch_tokens: int = 2048
+  max_wait_s: float = math.inf  # in the queue, until the first row is taken
   batch_timeout_s: float = 60.0
   start_timeout_s: float = 600.0  # for loading and first trials
 
@@ -126,6 +128,8 @@ class WorkerPool:
 
     Raises:
       BackendError: the engine fails at these rows.
+      Overloaded: the rows have waited too long; so they do when the processes become slower than
+        they were when the request was taken.
       WorkerDied: the process that computed them died.
       NotReady: no process can start.
     """
@@ -133,14 +137,19 @@ class WorkerPool:
       return Computed([], 0.0, 0.0)
     if self.fault and not self.is_ready:
       raise NotReady(self.fault)
-    request = Request(engine, rows, lengths, asyncio.get_running_loop().create_future())
+    loop = asyncio.get_running_loop()
+    request = Request(engine, rows, lengths, loop.create_future())
     came = time.monotonic()
     self.queue.add(request)
     self._tell_queue()
     self._wake()
+    limit_s = self.options.max_wait_s
+    timer = loop.call_later(limit_s, self._expire, request) if limit_s < math.inf else None
     try:
       await request.future
     finally:
+      if timer:
+        timer.cancel()
       self._leave(request)
     taken = request.taken_at or came
     return Computed(request.outputs, taken - came, request.inference_s)
@@ -296,6 +305,11 @@ class WorkerPool:
 
   def _refuse(self, request: Request, reason: str) -> None:
     self._fail(request, BackendError(f"The model cannot compute this input: {reason}"))
+
+  def _expire(self, request: Request) -> None:
+    if request.taken_at is None:
+      waited = f"The request has waited {self.options.max_wait_s:g} s, and it is not its turn yet."
+      self._fail(request, Overloaded(waited, retry_after_s=1))
 
   def _fail(self, request: Request, error: BaseException) -> None:
     self._leave(request)

@@ -10,7 +10,7 @@ import contextlib
 import pytest
 
 from bert.serving import worker_pool
-from bert.serving.errors import BackendError, NotReady, WorkerDied
+from bert.serving.errors import BackendError, NotReady, Overloaded, WorkerDied
 from bert.serving.events import Events
 from bert.serving.row_queue import RowQueue
 from bert.serving.worker_pool import PoolOptions, WorkerPool
@@ -96,6 +96,23 @@ def test_what_comes_while_a_process_computes_is_the_next_batch():
       Channel.gate.set()
       assert await asyncio.gather(*tasks) == [[1], [2], [3]]
       assert Channel.all[0].works == [[[1]], [[2], [3]]]
+
+  asyncio.run(main())
+
+
+def test_a_request_whose_turn_does_not_come_is_refused_and_one_that_is_computed_is_not():
+  async def main():
+    Channel.gate = asyncio.Event()
+    async with pool_of(max_wait_s=0.02) as pool:
+      computed = asyncio.create_task(sums(pool, [1]))
+      await settle()
+      with pytest.raises(Overloaded, match=r"has waited 0\.02 s") as caught:
+        await sums(pool, [2])
+      assert caught.value.retry_after_s == 1
+      assert (len(pool.queue), pool.queue.tokens) == (0, 0)
+      Channel.gate.set()
+      assert await computed == [1]
+      assert await sums(pool, [3]) == [3]
 
   asyncio.run(main())
 
