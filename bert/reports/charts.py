@@ -56,7 +56,7 @@ def scatter(pairs: Sequence[tuple[float, float]], name: str) -> str:
   ends = [points.min(), points.max()]
   style = {"color": drawing.NOTE_COLOR, "linestyle": "--", "linewidth": 1.2}
   panel.plot(ends, ends, label="equal", **style)
-  style = {"color": drawing.MAIN_COLOR, "alpha": 0.5, "markersize": 4, "linestyle": ""}
+  style = {"color": drawing.MAIN_COLOR, "alpha": 0.5, "markersize": 5, "linestyle": ""}
   panel.plot(points[:, 0], points[:, 1], marker="o", markeredgewidth=0, label="example", **style)
   drawing.plain_axes(panel, f"The model's {name} over the right one", "right", "given")
   figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)

@@ -47,8 +47,9 @@ class Option(NamedTuple):
 class Baseline(NamedTuple):
   """What the best answer that is always the same would score."""
 
-  what: str  # a sentence
-  value: float | None = None
+  what: str  # a sentence, without its end where there is a value
+  value: float | None = None  # a share
+  is_of_examples: bool = True  # whether it is to be compared with the share of right examples
 
 
 @dataclasses.dataclass
@@ -58,7 +59,7 @@ class Case:
   Attributes:
     passages: its texts.
     expected: what is right, in words; None where that is unknown.
-    given: what the model says.
+    given: what the model says; "" where `values` say it.
     is_right: whether both agree; None where that is a matter of degree, or unknown.
     loss: how wrong the answer is, more is worse; None where that is unknown.
     confidence: the probability of what the model says; None where it gives none.
@@ -113,8 +114,7 @@ class Shown:
     """
     values = {name: in_words(value) for name, value in answer.items()}
     right = None if expected is None else in_words(expected)
-    given = ", ".join(f"{name} {value}" for name, value in list(values.items())[:1])
-    return Case(passages_of(item), right, given, values=values)
+    return Case(passages_of(item), right, "", values=values)
 
   def baseline(self, expected: Sequence[Any]) -> Baseline | None:
     """Says what the best constant answer would score; None where that cannot be said."""
@@ -206,7 +206,7 @@ class ManyLabels(Shown):
       return None
     shares = np.mean([[label in each for label in self._labels] for each in known], axis=0)
     value = float(np.mean(np.maximum(shares, 1 - shares)))
-    return Baseline("The best constant answer is right for single labels in", value)
+    return Baseline("The best constant answer is right for single labels in", value, False)
 
 
 class Numbers(Shown):

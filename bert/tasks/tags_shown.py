@@ -46,11 +46,8 @@ class Tags(Shown):
     tags = [tag for each in expected if each is not None for tag in each]
     if not tags:
       return None
-    return Baseline("Marking nothing has an F1 of 0, and labels words rightly for", _share(tags))
-
-
-def _share(tags: Sequence[str]) -> float:
-  return sum(tag == "O" for tag in tags) / len(tags)
+    what = "Marking nothing has an F1 of 0, and the right label for words in"
+    return Baseline(what, sum(tag == "O" for tag in tags) / len(tags), is_of_examples=False)
 
 
 def _parts(tags: Sequence[str]) -> list[tuple[str, int, int]]:

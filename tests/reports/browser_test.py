@@ -20,10 +20,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages():
-  return {
-    name: html_page.render(made_up_runs.subject(examples()))
-    for name, examples in made_up_runs.KINDS.items()
-  }
+  return {name: html_page.render(made_up_runs.of_kind(name)) for name in made_up_runs.KINDS}
 
 
 @pytest.mark.parametrize(("width", "scheme"), zip(browsers.WIDTHS, browsers.SCHEMES, strict=True))

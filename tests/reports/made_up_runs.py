@@ -104,6 +104,11 @@ KINDS = {
 }
 
 
+def of_kind(name: str) -> Subject:
+  """A run of a key of `KINDS`; curves, which take most of the time, are in that of classes."""
+  return subject(KINDS[name](), **({} if name == "classes" else {"curves": None}))
+
+
 def subject(examples: Examples | None, **changed) -> Subject:
   """A run."""
   steps = range(10, 310, 10)
