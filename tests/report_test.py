@@ -106,6 +106,11 @@ def test_a_run_has_a_report(name, files, tmp_path):
     computed, written = examples["scores"]["eval_accuracy"], found["results"]["eval_accuracy"]
     assert computed == pytest.approx(written, abs=1e-6)
     assert any("examples for dev" in each["what"] for each in found["findings"])
+    part = {"eval_file": files / "tables" / "dev.csv", "max_examples": 5}
+    REPORT.run_well(str(tmp_path / "out"), **part, output_file=tmp_path / "part.html")
+    page = (tmp_path / "part.html").read_text()
+    assert f"A random sample of 5 of {examples['total']} examples of dev" in page
+    assert data_of(page)["examples"]["scores"] == {}  # of a part, they would be others
   # Where the data are gone, the rest is there.
   done = REPORT.run_well(
     str(tmp_path / "out"), data_dir=tmp_path / "nowhere", output_file=tmp_path / "b.html"
