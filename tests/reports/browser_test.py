@@ -52,3 +52,13 @@ def test_without_scripts_all_is_there(browser, pages):
     page.set_content(pages["classes"])
     assert page.locator(".case:visible").count() == 4
     assert page.locator("button:visible").count() == 0
+
+
+def test_paper_is_white_also_in_the_dark(browser, pages):
+  with browsers.watched_page(browser, scheme="dark") as page:
+    page.set_content(pages["classes"])
+    page.emulate_media(media="print", color_scheme="dark")
+    style = "getComputedStyle(document.{0}).{1}"
+    assert page.evaluate(style.format("body", "backgroundColor")) == "rgb(255, 255, 255)"
+    assert page.evaluate(style.format("body", "color")) == "rgb(27, 29, 31)"
+    assert "dark" not in page.evaluate(style.format("documentElement", "colorScheme"))

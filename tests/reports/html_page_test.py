@@ -110,6 +110,7 @@ def test_a_large_run_is_small():
   page = html_page.render(made_up_runs.subject(examples, curves=None))
   assert len(page.encode()) <= html_page.MOST_BYTES
   assert "A random sample of 2000 of 50000 examples" in page
+  assert "In a sample of 2000 examples: Always “label 0”" in page
   assert "more letters" in page
   assert "The most frequent confusions among 30 classes" in page
 
