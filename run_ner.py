@@ -269,6 +269,12 @@ class Tagging(Task):
     """Returns the sentence."""
     return {"text": " ".join(example.words)}
 
+  def expected(self, example):
+    """Returns the labels of the words, in the scheme of the model."""
+    if example.labels is None:
+      return None
+    return label_schemes.convert_labels(example.labels, self.settings.label_scheme, self.scheme)
+
   def score_answers(self, data, answers):
     """Computes the scores of tags."""
     return self._score(data.examples, [each["tags"] for each in answers])

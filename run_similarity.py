@@ -258,6 +258,10 @@ class Similarity(Task):
     """Returns the first two texts of a row."""
     return dict(zip(("text_a", "text_b"), example.texts, strict=False))
 
+  def expected(self, example):
+    """Returns the similarity, from 0 to 1."""
+    return example.score
+
   def score_answers(self, data, answers):
     """Computes the correlations; ranks follow from the vectors of all texts, not from answers."""
     if not self.dev_has_scores:

@@ -371,6 +371,10 @@ class QuestionAnswering(Task):
     """Returns the question and its paragraph."""
     return {"question": example.question_text, "context": example.context}
 
+  def expected(self, example):
+    """Returns the right answers."""
+    return example.answers
+
   def score_answers(self, data, answers):
     """Computes the scores of the official scripts; without correct answers there are none."""
     predicted = {e.qas_id: a["answer"] for e, a in zip(data.examples, answers, strict=True)}

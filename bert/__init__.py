@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # what type checkers and editors see
   import plots as plots
   import predict as predict
   import predict_masked as predict_masked
+  import report as report
   import run_classifier as run_classifier
   import run_glue as run_glue
   import run_ner as run_ner

@@ -15,6 +15,7 @@ LIGHT = {
   "bert.exporting.unicode_tables": {"tensorflow"},
   "bert.figures.training_curves": {"tensorflow", "matplotlib"},
   "bert.io.tables": {"tensorflow", "numpy"},
+  "bert.report": {"tensorflow", "matplotlib", "jinja2"},
   "bert.scripts.command_line": {"tensorflow"},
   "bert.serve": {"tensorflow", "fastapi", "uvicorn"},
   "bert.serving.app": {"tensorflow"},

@@ -23,7 +23,7 @@ SCRIPTS = {
   *("extract_features", "run_ner", "run_swag", "run_similarity"),
   *("run_glue", "create_vocab"),
   *("convert_checkpoint", "export_hub", "predict", "predict_masked", "attention_maps"),
-  *("plots", "doctor", "distill", "serve"),
+  *("plots", "doctor", "distill", "serve", "report"),
 }
 
 # Package -> the packages it may import. docs/design.md says what each is for.
@@ -43,6 +43,7 @@ MAY_IMPORT = {
   "keras3": {"io", "text", "checkpoints", "tasks"},
   "transformers": {"io", "text", "checkpoints", "tasks", "keras3"},
   "figures": {"io", "tasks", "checkpoints"},
+  "reports": {"io", "text", "checkpoints", "model", "tasks", "predicting", "figures", "checks"},
   "checks": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
   "scripts": {
     *("io", "text", "checkpoints", "model", "tasks", "training", "pretraining"),

@@ -96,11 +96,32 @@ def plot_curves(
   """
   folders = [model_dirs] if isinstance(model_dirs, str | os.PathLike) else model_dirs
   runs = _read_runs(list(dict.fromkeys(map(_without_slash, folders))))
+  figure, tags = figure_of_runs(runs, tags, references, over)
+  save(figure, output_png)
+  return tags
+
+
+def figure_of_runs(
+  runs: Sequence[Run],
+  tags: Sequence[str] | None = None,
+  references: Mapping[str, float] | None = None,
+  over: str | None = None,
+  width: float | None = None,
+) -> tuple[Any, list[str]]:
+  """Draws the curves of runs that were read; see `plot_curves` for the other arguments.
+
+  Args:
+    runs: one or several.
+    width: of a panel in inches; by default as there are many.
+
+  Returns:
+    The matplotlib figure, and the tags that are shown.
+  """
   if over:
     runs = [_over(run, over) for run in runs]
-  tags = _tags_to_show(runs, tags)
+  tags = tags_to_show(runs, tags)
   names = drawable(_run_names([run.folder for run in runs]), "run")
-  figure, panels = _panels(len(tags))
+  figure, panels = _panels(len(tags), width)
   for panel, tag in zip(panels, tags, strict=True):
     _draw_runs(panel, tag, runs)
     if tag == _tag_of_references(tags):
@@ -112,8 +133,7 @@ def plot_curves(
     _add_legend(figure, [kinds], names.family)
   else:
     _add_legend(figure, [_runs_by_colour(names.texts), _in_grey(kinds)], names.family)
-  save(figure, output_png)
-  return tags
+  return figure, tags
 
 
 def _without_slash(folder: str | os.PathLike) -> str:
@@ -182,25 +202,25 @@ def _run_names(folders: Sequence[str]) -> list[str]:
   return ["/".join(path[start : len(path) - end]) for path in paths]
 
 
-def _panels(count: int) -> tuple:
+def _panels(count: int, width: float | None = None) -> tuple:
   """Makes a figure with panels in rows of two or three; those of a row fill its width."""
   most = min(count, 2 if count in (2, 4) else 3)
   rows = -(-count // most)
-  figure = new_figure((6.6, 5.6, 4.7)[most - 1] * most, 3.5 * rows)
+  figure = new_figure((width or (6.6, 5.6, 4.7)[most - 1]) * most, 3.5 * rows)
   # Rows of one, two or three panels have equal widths in sixths.
   grid = figure.add_gridspec(rows, 6)
   panels = []
   for row in range(rows):
     in_row = count // rows + (row < count % rows)
-    width = 6 // in_row
-    places = [grid[row, i * width : (i + 1) * width] for i in range(in_row)]
+    sixths = 6 // in_row
+    places = [grid[row, i * sixths : (i + 1) * sixths] for i in range(in_row)]
     panels += [figure.add_subplot(place) for place in places]
   for panel in panels[1:]:
     panel.sharex(panels[0])
   return figure, panels
 
 
-def _tags_to_show(runs: Sequence[Run], asked: Sequence[str] | None) -> list[str]:
+def tags_to_show(runs: Sequence[Run], asked: Sequence[str] | None = None) -> list[str]:
   """Chooses the tags to show: those requested, or the usual ones of more than one point."""
   present: dict[str, int] = {}
   for run in runs:

@@ -4,7 +4,8 @@
   [data, *_] = task.data_sets(task.scored_split)
   task.score_answers(data, predictor(map(task.item, data.examples)))    # name -> number
 
-It is the part of a `Task` that knows how a `Predictor` takes its examples, and what it answers.
+It is the part of a `Task` that knows how a `Predictor` takes its examples, what it answers, and how
+both are shown.
 """
 
 import os
@@ -34,6 +35,20 @@ class ScoredAnswers:
     By default `text_a` and `text_b`.
     """
     return {"text_a": example.text_a, "text_b": getattr(example, "text_b", None)}
+
+  def expected(self, example: Any) -> Any:
+    """Returns what is right for an example, as `shown` compares it; None where it is unknown.
+
+    By default its `label`.
+    """
+    return getattr(example, "label", None)
+
+  def shown(self: Any, answering: Any) -> Any:
+    """Returns how a report shows the task's examples: a `tasks.shown.Shown`.
+
+    By default that of its `tasks.answering.Answering`.
+    """
+    return answering.shown()
 
   def score_answers(self: Any, data: Any, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Computes the results of what a `Predictor` answers to the examples of a set.

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from bert import tokenization
 from bert.exporting import model_folder
 from bert.exporting.model_folder import FILES, Described
 from bert.io import atomic_files, filesystem, installation, json_files, processor
 from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line, flag_groups, run_files, run_settings
+from bert.scripts import command_line, run_files, trained_task
 
 _WARM_UP = 32  # items that are answered before time is taken
 
@@ -113,24 +112,18 @@ def _models_in(folder: str) -> Iterator[tuple[str, str]]:
 def _task(folder: str, model: Described, eval_file: str, trained_in: str | None) -> Any:
   """Makes the task of a run that reads the file, with the flags of the run that trained."""
   task_class = model.kind.task_class()
-  with flag_groups.defined_flags(task_class.define_flags):
-    command_line.parse(["export_hub.py"])
-    settings = run_settings.from_flags()
   path = os.path.join(trained_in or "", run_files.FLAGS)
   known = json_files.read_if_there(path, "Remove it.") if trained_in else {}
   known = task_class.teacher_flags({**known, **model.settings}, model.facts)
-  settings = settings.replace(
-    **{name: value for name, value in known.items() if name in settings},
-    init_folder=folder,
-    output_dir=folder,
-    max_seq_length=model.max_seq_length,
-    do_lower_case=model.do_lower_case,
-    **{"do_eval": True, **task_class.settings_of_eval_file(eval_file)},
+  return trained_task.make(
+    model.kind,
+    model.config,
+    model.vocab_file,
+    model.do_lower_case,
+    folder,
+    {**known, "max_seq_length": model.max_seq_length},
+    **task_class.settings_of_eval_file(eval_file),
   )
-  tokenizer = tokenization.load_tokenizer(model.vocab_file, model.do_lower_case)
-  task = task_class(settings, model.config, tokenizer)
-  task.prepare(None)
-  return task
 
 
 def _answers(predictor: Predictor, items: list) -> tuple[list, float]:

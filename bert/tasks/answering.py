@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bert.tasks import classification, kinds
+from bert.tasks import classification, kinds, shown
 from bert.text.sequence_layout import layout_of
 
 Item = Mapping[str, Any]  # name -> a text, or a list of texts
@@ -94,6 +94,10 @@ class Answering:
   def answer(self, item: Item, rows: Sequence[Row], scores: Sequence[Scores]) -> dict[str, Any]:
     """Makes the answer to an item from the scores of its rows: plain values and arrays by name."""
     raise NotImplementedError
+
+  def shown(self) -> shown.Shown:
+    """Returns how examples and answers are shown in reports; by default all values of an answer."""
+    return shown.Shown()
 
   # -------------------------------------------------------------------------------------------
   # As JSON, for a server's clients. Answers themselves are JSON once arrays are lists.

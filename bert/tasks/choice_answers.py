@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from bert.tasks.answering import Answering, softmax
+from bert.tasks.shown import Baseline, Classes, Passage
 
 
 class ChoiceAnswers(Answering):
@@ -39,3 +40,37 @@ class ChoiceAnswers(Answering):
     values = logits if raw_scores else answer["probabilities"]
     order = np.argsort(-values, kind="stable")
     return [{"label": str(index), "score": float(values[index])} for index in order.tolist()]
+
+  def shown(self):
+    """Lists the choices."""
+    return Choices()
+
+
+class Choices(Classes):
+  """One of the choices of an example; results are listed by the place of the right one."""
+
+  loss_help = "The loss of an example is −ln of the probability of the right choice."
+  group_name = "place of the right choice"
+
+  def __init__(self):
+    super().__init__([])
+
+  def case(self, item, expected, answer):
+    """Shows the choices with their probabilities."""
+    context, choices = item.values()
+    places = [f"choice {number}" for number in range(1, len(choices) + 1)]
+    right = None if expected is None else places[int(expected)]
+    found = Classes(places).case({"context": context}, right, answer)
+    found.passages = [Passage("context", context)]
+    texts = dict(zip(places, choices, strict=True))
+    found.options = [each._replace(name=texts[each.name]) for each in found.options]
+    found.expected = None if right is None else texts[right]
+    found.given, found.pairs = texts[found.given], ()
+    return found
+
+  def baseline(self, expected):
+    """Names the place at which most right choices are."""
+    known = [f"choice {int(each) + 1}" for each in expected if each is not None]
+    found = super().baseline(known)
+    what = found and found.what.replace("the most frequent label", "the most frequent place")
+    return found and Baseline(what, found.value)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from bert.tasks.answering import Answering
+from bert.tasks.shown import Numbers
 
 # As `tf.math.l2_normalize`: the vector 0 stays 0.
 _LEAST_SQUARE = np.float32(1e-12)
@@ -35,6 +36,10 @@ class PairAnswers(Answering):
   def relevance(self, answer, scores):
     """Returns the similarity."""
     return answer["similarity"]
+
+  def shown(self):
+    """Compares the similarity with the right one."""
+    return Numbers("similarity")
 
 
 def _normalized(vector: np.ndarray) -> np.ndarray:

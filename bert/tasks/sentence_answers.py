@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bert.tasks import classification
+from bert.tasks import classification, shown
 from bert.tasks.answering import Answering, kind_of, sigmoid, softmax
 from bert.tasks.windows import WindowOptions, WindowReader
 
@@ -112,6 +112,13 @@ class SentenceAnswers(Answering):
     if len(self._labels) == 1:
       return float(sigmoid(self._pooled(scores))[0])
     return float(answer["probabilities"][1]) if len(self._labels) == 2 else None
+
+  def shown(self):
+    """Shows classes, labels or a score."""
+    if self._problem_type == "regression":
+      return shown.Numbers("score")
+    is_many = self._problem_type == "multi_label"
+    return (shown.ManyLabels if is_many else shown.Classes)(self._labels)
 
   def _pooled(self, scores) -> np.ndarray:
     """The logits of a text, `[C]`, from those of its windows."""

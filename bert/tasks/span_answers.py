@@ -13,7 +13,7 @@ alignment does not find, and so other probabilities.
 from collections.abc import Mapping
 from typing import Any
 
-from bert.tasks import answer_texts, squad, squad_answers, squad_features
+from bert.tasks import answer_texts, spans_shown, squad, squad_answers, squad_features
 from bert.tasks.answering import Answering, kind_of
 
 
@@ -164,6 +164,10 @@ class SpanAnswers(Answering):
     return self._answer(
       squad_answers.find_answers(example, windows, results, *self._sizes, **self._options)
     )
+
+  def shown(self):
+    """Marks the answer in the paragraph."""
+    return spans_shown.Spans()
 
   def _answer(self, found: squad_answers.QuestionAnswers) -> dict[str, Any]:
     prediction = found.prediction

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert.tasks import label_schemes, tagging
+from bert.tasks import label_schemes, tagging, tags_shown
 from bert.tasks.answering import Answering, kind_of, softmax
 
 # As `conll_files.py`, whose lines are sentences here: a no-break space, say, is part of a word.
@@ -96,6 +96,10 @@ class TagAnswers(Answering):
     }
     places = answer["starts"], answer["ends"], answer["probabilities"]
     return {**answer, "entities": tagging.entities_of_tags(text, tags, *places)}
+
+  def shown(self):
+    """Marks entities."""
+    return tags_shown.Tags()
 
   @property
   def example(self):

@@ -1,0 +1,141 @@
+"""The page of a report: one file that needs no network, no server and no scripts.
+
+  html = html_page.render(subject)
+
+Values become HTML in `page/report.html` alone, where jinja2 escapes all of them. Beside that the
+page forbids itself every script but its own, whose hash it names, so that a text that got through
+would still be a text.
+"""
+
+import base64
+import hashlib
+import json
+import math
+import pathlib
+from typing import Any
+
+from bert.reports.contents import MOST_CASES, contents, numbers
+from bert.reports.subject import Subject
+
+MOST_BYTES = 2_000_000
+_PAGE = pathlib.Path(__file__).parent / "page"
+_NO_BREAK = "\u00a0"
+
+
+def render(subject: Subject) -> str:
+  """Makes the page; with fewer examples where it would be larger than `MOST_BYTES`."""
+  template = _template()
+  for most_cases in (MOST_CASES, 10, 3, 0):
+    shown = contents(subject, most_cases)
+    html = template.render(**shown, data=_data(numbers(shown)), **_inlined())
+    if len(html.encode("utf-8")) <= MOST_BYTES:
+      break
+  return html
+
+
+def _template() -> Any:
+  import jinja2
+
+  environment = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_PAGE),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+  )
+  environment.filters |= {"percent": percent, "short": short, "flag_value": flag_value}
+  environment.filters["readable"] = readable
+  return environment.get_template("report.html")
+
+
+def _inlined() -> dict[str, Any]:
+  """Returns style, script and the latter's hash, as they stand in the page."""
+  import markupsafe
+
+  script = (_PAGE / "report.js").read_text(encoding="utf-8")
+  digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+  style = (_PAGE / "report.css").read_text(encoding="utf-8")
+  return {
+    "style": markupsafe.Markup(style),
+    "script": markupsafe.Markup(script),
+    "script_hash": digest,
+    "raw": markupsafe.Markup,
+  }
+
+
+def _data(values: Any) -> Any:
+  """Writes JSON that can stand in a script element: no text in it ends that element."""
+  import markupsafe
+
+  text = json.dumps(
+    _with_numbers(values),
+    ensure_ascii=False,
+    allow_nan=False,
+    separators=(",", ":"),
+    default=str,
+  )
+  for letter in "<>&\u2028\u2029":
+    text = text.replace(letter, f"\\u{ord(letter):04x}")
+  return markupsafe.Markup(text)
+
+
+def _with_numbers(value: Any) -> Any:
+  """Returns values with None for numbers that JSON does not have: NaN and infinity."""
+  if isinstance(value, float):
+    return value if math.isfinite(value) else None
+  if isinstance(value, dict):
+    return {str(name): _with_numbers(each) for name, each in value.items()}
+  return [_with_numbers(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+# ---------------------------------------------------------------------------------------------
+# Values.
+
+
+def percent(share: float) -> str:
+  """Writes a share.
+
+  Example:
+    >>> percent(0.6838).replace(chr(0xa0), " "), percent(1.0).replace(chr(0xa0), " ")
+    ('68.4 %', '100 %')
+  """
+  digits = f"{100 * share:.1f}"
+  return f"{'100' if digits == '100.0' else digits}{_NO_BREAK}%"
+
+
+def short(number: float | None) -> str:
+  """Writes a number with three digits after the point at most.
+
+  Example:
+    >>> short(1.23456), short(0.00001234), short(12.0), short(None)
+    ('1.235', '1.23e-05', '12', '–')
+  """
+  if number is None:
+    return "–"
+  text = f"{number:.3f}".rstrip("0").rstrip(".")
+  return f"{number:.3g}" if text in ("0", "-0") and number else text
+
+
+def readable(name: str) -> str:
+  """Writes the name of a result.
+
+  Example:
+    >>> readable("eval_f1_LOC"), readable("global_step")
+    ('f1 LOC', 'global step')
+  """
+  return name.removeprefix("eval_").replace("_", " ")
+
+
+def flag_value(value: Any) -> str:
+  """Writes the value of a flag as a command line has it.
+
+  Example:
+    >>> flag_value(True), flag_value(["a", "b"]), flag_value(None), flag_value(2e-05)
+    ('true', 'a,b', '', '2e-05')
+  """
+  if isinstance(value, bool):
+    return str(value).lower()
+  if isinstance(value, (list, tuple)):
+    return ",".join(map(str, value))
+  return "" if value is None else str(value)

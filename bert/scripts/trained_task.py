@@ -1,0 +1,69 @@
+"""The task of a run that has trained, made once more to read its data, and its command line."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from bert import tokenization
+from bert.scripts import command_line, flag_groups, run_settings
+from bert.tasks import kinds
+
+# Flags of a run that say nothing about it: where it was, and what follows from others.
+_NOT_TYPED = ("num_train_steps", "num_warmup_steps", "verbose_errors")
+
+
+def make(
+  kind: kinds.Kind,
+  config: Any,
+  vocab_file: str,
+  do_lower_case: bool,
+  folder: str,
+  flags: Mapping[str, Any],
+  **changed: Any,
+) -> Any:
+  """Makes the task of a model, ready to read a labelled set.
+
+  Args:
+    kind: of the model.
+    config: its `BertConfig`.
+    vocab_file: its vocabulary.
+    do_lower_case: as it was trained.
+    folder: of the model; its labels are there.
+    flags: values of flags; those that the task's script lacks are left out.
+    **changed: values that replace them.
+
+  Raises:
+    ValueError: a flag has a value that it cannot have, or the labels are unknown.
+  """
+  task_class = kind.task_class()
+  with flag_groups.defined_flags(task_class.define_flags):
+    command_line.parse(["task.py"])
+    settings = run_settings.from_flags()
+  settings = settings.replace(
+    **{name: value for name, value in flags.items() if name in settings},
+  )
+  places = {"init_folder": folder, "output_dir": folder, "do_lower_case": do_lower_case}
+  settings = settings.replace(**places, do_train=False, do_eval=True).replace(**changed)
+  tokenizer = tokenization.load_tokenizer(vocab_file, do_lower_case)
+  task = task_class(settings, config, tokenizer)
+  task.prepare(None)
+  return task
+
+
+def command(kind: kinds.Kind, flags: Mapping[str, Any]) -> str:
+  """Writes the command line of a run: the flags that differ from their defaults, a line each."""
+  with flag_groups.defined_flags(kind.task_class().define_flags):
+    defaults = {flag.name: flag.default for flag in flag_groups.script_flags()}
+  words = [
+    shlex.quote(f"--{name}={_typed(value)}")
+    for name, value in flags.items()
+    if name in defaults and name not in _NOT_TYPED and value not in (defaults[name], None, [])
+  ]
+  script = kind.script if kind.file else f"{kind.script}.py"
+  return " \\\n  ".join([f"python {shlex.quote(script)}", *words])
+
+
+def _typed(value: Any) -> str:
+  if isinstance(value, bool):
+    return str(value).lower()
+  return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -1,0 +1,56 @@
+"""How answers to questions are shown: the paragraph with the answer marked, and the right ones."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert.tasks import squad_scores
+from bert.tasks.shown import Baseline, Case, Mark, Passage, Shown
+
+NO_ANSWER = "no answer"
+# Words that questions begin with.
+_KINDS = ("who", "what", "when", "where", "which", "why", "how")
+
+
+class Spans(Shown):
+  """A part of a text that answers a question."""
+
+  loss_name = "1 − F1"
+  loss_help = (
+    "Ordered by the words that answer and right answer do not share, 1 − F1, and among equals by "
+    "how sure the model was."
+  )
+  group_name = "question word"
+
+  def case(self, item, expected, answer):
+    """Marks the answer; `expected` are the right answers, none where there is none."""
+    given = answer["answer"] or NO_ANSWER
+    sure = float(answer["probability"])
+    found = Case(_passages(item, answer), None, given, confidence=sure)
+    if expected is None:
+      return found
+    right = list(dict.fromkeys(expected)) or [""]
+    best = max(squad_scores.compute_f1(text, answer["answer"]) for text in right)
+    found.expected = " / ".join(text or NO_ANSWER for text in right)
+    found.is_right = any(squad_scores.compute_exact(text, answer["answer"]) for text in right)
+    found.loss = 1 - best
+    found.group = _kind_of(str(item["question"]))
+    return found
+
+  def baseline(self, expected):
+    """Says what never answering would score, where questions may have no answer."""
+    known = [each for each in expected if each is not None]
+    never = [not any(each) for each in known]
+    if not any(never):
+      return None
+    return Baseline("Never answering would be right for", sum(never) / len(never))
+
+
+def _passages(item: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Passage]:
+  start, end = int(answer["start"]), int(answer["end"])
+  marks = (Mark(start, end),) if 0 <= start < end else ()
+  return [Passage("question", item["question"]), Passage("context", item["context"], marks)]
+
+
+def _kind_of(question: str) -> str:
+  words: Sequence[str] = question.lower().split()
+  return next((word for word in words if word in _KINDS), "other")

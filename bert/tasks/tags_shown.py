@@ -1,0 +1,76 @@
+"""How named entities are shown: marked in the text, those that are right and those that were found.
+
+Where tags are no entities, parts of speech say, each word is one.
+"""
+
+import math
+from collections.abc import Sequence
+
+from bert.tasks import label_schemes
+from bert.tasks.shown import Baseline, Case, Mark, Passage, Shown
+
+NOTHING = "no entity"
+
+
+class Tags(Shown):
+  """Entities in a text."""
+
+  loss_name = "wrong entities"
+  loss_help = (
+    "Ordered by the number of entities that are missing or wrong, and among equals by how sure "
+    "the model was of its tags."
+  )
+  part_name = "entities"
+
+  def case(self, item, expected, answer):
+    """Marks both in the text; `expected` are the labels of its words."""
+    [text] = item.values()
+    places = list(zip(map(int, answer["starts"]), map(int, answer["ends"]), strict=True))
+    given = _parts(answer["tags"])
+    found = Case([Passage("Model", text, _marks(given, places))], None, _listed(given))
+    sure = [float(each) for each in answer["probabilities"]]
+    found.confidence = math.prod(sure) if sure else None  # words are labelled independently
+    found.given_parts = frozenset(given)
+    if expected is None or len(expected) != len(places):
+      return found
+    right = _parts(expected)
+    found.passages = [Passage("Right", text, _marks(right, places)), *found.passages]
+    found.expected, found.expected_parts = _listed(right), frozenset(right)
+    found.is_right = found.expected_parts == found.given_parts
+    found.loss = float(len(found.expected_parts ^ found.given_parts))
+    found.pairs = _pairs(right, given)
+    return found
+
+  def baseline(self, expected):
+    """Says what marking nothing would score."""
+    tags = [tag for each in expected if each is not None for tag in each]
+    if not tags:
+      return None
+    what = "Marking nothing has an F1 of 0, and the right label for words in"
+    return Baseline(what, sum(tag == "O" for tag in tags) / len(tags), is_of_examples=False)
+
+
+def _parts(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+  """Returns type, first word and the one after the last of each entity."""
+  scheme = label_schemes.recognise(tags)
+  if scheme == "plain":
+    return [(tag, n, n + 1) for n, tag in enumerate(tags) if tag != "O"]
+  return [(each.type, each.start, each.end) for each in label_schemes.entities_of(tags, scheme)]
+
+
+def _marks(parts, places) -> tuple[Mark, ...]:
+  return tuple(Mark(places[first][0], places[end - 1][1], kind) for kind, first, end in parts)
+
+
+def _listed(parts) -> str:
+  return ", ".join(kind for kind, _, _ in parts) or NOTHING
+
+
+def _pairs(right, given) -> list[tuple[str, str]]:
+  """Pairs the types of the same words; what the other side has not is `NOTHING`."""
+  of_right = {each[1:]: each[0] for each in right}
+  of_given = {each[1:]: each[0] for each in given}
+  return [
+    (of_right.get(place, NOTHING), of_given.get(place, NOTHING))
+    for place in sorted({*of_right, *of_given})
+  ]

@@ -1,0 +1,64 @@
+"""Reports in a browser: all can use them, also without scripts; cells choose examples.
+
+Alone: python -m pytest tests/reports/browser_test.py -m ci (seconds; needs Chromium)
+"""
+
+import pytest
+
+from bert.reports import html_page
+from tests.kit import browser as browsers
+from tests.reports import made_up_runs
+
+pytestmark = pytest.mark.ci
+
+
+@pytest.fixture(scope="module")
+def browser():
+  with browsers.chromium() as found:
+    yield found
+
+
+@pytest.fixture(scope="module")
+def pages():
+  return {name: html_page.render(made_up_runs.of_kind(name)) for name in made_up_runs.KINDS}
+
+
+@pytest.mark.parametrize(("width", "scheme"), zip(browsers.WIDTHS, browsers.SCHEMES, strict=True))
+def test_nobody_is_shut_out(browser, pages, width, scheme):
+  for name, page_of_run in pages.items():
+    with browsers.watched_page(browser, width, scheme) as page:
+      page.set_content(page_of_run)
+      assert browsers.serious_findings(page) == [], name
+      assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name
+
+
+def test_a_cell_chooses_its_examples(browser, pages):
+  with browsers.watched_page(browser) as page:
+    page.set_content(pages["classes"])
+    shown = page.locator(".case:visible")
+    assert shown.count() == 4
+    page.locator('[data-cell="1-0"] button').click()
+    assert shown.count() == 1
+    assert page.locator("#filter").text_content() == (
+      "1 shown of 1: “yes” answered with “no”. Show all"
+    )
+    page.get_by_role("button", name="Show all").click()
+    assert shown.count() == 4
+    assert page.locator('[data-cell="0-1"] button').is_disabled()
+
+
+def test_without_scripts_all_is_there(browser, pages):
+  with browsers.watched_page(browser, java_script_enabled=False) as page:
+    page.set_content(pages["classes"])
+    assert page.locator(".case:visible").count() == 4
+    assert page.locator("button:visible").count() == 0
+
+
+def test_paper_is_white_also_in_the_dark(browser, pages):
+  with browsers.watched_page(browser, scheme="dark") as page:
+    page.set_content(pages["classes"])
+    page.emulate_media(media="print", color_scheme="dark")
+    style = "getComputedStyle(document.{0}).{1}"
+    assert page.evaluate(style.format("body", "backgroundColor")) == "rgb(255, 255, 255)"
+    assert page.evaluate(style.format("body", "color")) == "rgb(27, 29, 31)"
+    assert "dark" not in page.evaluate(style.format("documentElement", "colorScheme"))

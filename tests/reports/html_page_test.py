@@ -1,0 +1,173 @@
+"""The page of a report, from made-up runs.
+
+Alone: python -m pytest tests/reports/html_page_test.py (seconds; imports no TensorFlow)
+"""
+
+import html.parser
+import json
+import re
+
+import numpy as np
+import pytest
+
+from bert.reports import contents, html_page
+from bert.tasks import shown
+from tests.reports import made_up_runs
+from tests.reports.made_up_runs import NASTY
+
+
+class Elements(html.parser.HTMLParser):
+  """Elements that stand in a page, its texts, and its scripts."""
+
+  def __init__(self, page):
+    super().__init__(convert_charrefs=True)
+    self.names, self.ids, self.texts, self.scripts = [], [], [], []
+    self.feed(page)
+
+  def handle_starttag(self, tag, attrs):
+    values = dict(attrs)
+    self.names.append(tag)
+    self.ids += [values["id"]] if "id" in values else []
+    assert not [name for name in values if name.startswith("on")], attrs
+    for name in ("src", "href"):
+      assert str(values.get(name, "#")).startswith("#"), attrs
+
+  def handle_data(self, data):
+    is_script = self.names and self.names[-1] == "script"
+    (self.scripts if is_script else self.texts).append(data)
+
+
+def data_of(page):
+  return json.loads(re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+@pytest.fixture(scope="module", params=made_up_runs.KINDS)
+def kind(request):
+  return request.param
+
+
+@pytest.fixture(scope="module")
+def page(kind):
+  return html_page.render(made_up_runs.of_kind(kind))
+
+
+def test_two_reports_of_a_run_are_equal(kind, page):
+  if kind in ("classes", "numbers"):  # all charts are in these
+    assert html_page.render(made_up_runs.of_kind(kind)) == page
+  assert not re.search(r"20\d\d-\d\d-\d\dT", page)
+
+
+def test_it_needs_nothing_else(kind, page):
+  found = Elements(page)
+  assert not {"link", "img", "iframe", "object", "base"} & set(found.names)
+  assert "default-src 'none'" in page
+  assert len(found.ids) == len(set(found.ids))
+  assert not re.findall(r"url\((?!#)", page)
+  used = re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', page)
+  assert set(used) <= set(found.ids)
+  assert used or kind not in ("classes", "numbers")
+
+
+def test_numbers_are_those_of_the_run(page):
+  results = made_up_runs.subject(None).results
+  for value in results.values():
+    assert f">{value}<" in page
+  assert data_of(page)["results"] == {name: float(value) for name, value in results.items()}
+
+
+@pytest.mark.parametrize("kind_", made_up_runs.KINDS)
+def test_what_users_wrote_is_text(kind_):
+  examples = made_up_runs.KINDS[kind_]()
+  for case in examples.cases:
+    case.passages = [each._replace(text=NASTY, marks=()) for each in case.passages]
+    case.passages[0] = case.passages[0]._replace(marks=(shown.Mark(0, 9, NASTY),))
+    case.given = case.expected = case.group = NASTY
+    case.pairs = [] if examples.shown.number_name else [(NASTY, NASTY)]
+    case.expected_parts = frozenset([(NASTY,)])
+    case.options = [each._replace(name=NASTY) for each in case.options]
+    case.values = {NASTY: NASTY}
+  subject = made_up_runs.subject(
+    examples, task=NASTY, folder=NASTY, flags={NASTY: NASTY}, missing=[NASTY], command=NASTY
+  )
+  subject.curves = None  # no text of users is in them
+  page = html_page.render(subject)
+  found = Elements(page)
+  assert found.names.count("script") == 2
+  assert "<script>alert" not in page
+  assert "alert(1)" not in "".join(found.scripts[1:])
+  assert sum(NASTY in text for text in found.texts) >= 5
+  assert data_of(page)["flags"] == {NASTY: NASTY}
+
+
+def test_a_large_run_is_small():
+  rng = np.random.default_rng(0)
+  count = 2000
+  items = [{"text_a": "ж🙂" * 50_000, "text_b": f"b{n}"} for n in range(20)] * (count // 20)
+  answers = [{"probabilities": rng.dirichlet(np.ones(30))} for _ in range(count)]
+  how = shown.Classes([f"label {n}" for n in range(30)])
+  expected = [f"label {n % 30}" for n in range(count)]
+  examples = made_up_runs.answered(how, items, expected, answers, total=50_000)
+  page = html_page.render(made_up_runs.subject(examples, curves=None))
+  assert len(page.encode()) <= html_page.MOST_BYTES
+  assert "A random sample of 2000 of 50000 examples" in page
+  assert "In a sample of 2000 examples: Always “label 0”" in page
+  assert "more letters" in page
+  assert "The most frequent confusions among 30 classes" in page
+
+
+def test_examples_are_left_out_where_the_page_would_be_too_large(monkeypatch):
+  made = made_up_runs.subject(made_up_runs.of_classes(), curves=None)
+  whole = html_page.render(made)
+  monkeypatch.setattr(html_page, "MOST_BYTES", len(whole.encode()) - 2000)
+  smaller = html_page.render(made)
+  assert whole.count('class="case"') == 4
+  assert smaller.count('class="case"') < 4
+
+
+def test_without_examples_there_is_the_rest():
+  page = html_page.render(made_up_runs.subject(None, curves=None, missing=["No data."]))
+  assert "No data." in page
+  assert "Most wrong examples" not in page
+  assert "0.7794118" in page
+
+
+def test_each_kind_is_shown_in_its_form(kind, page):
+  expected = {
+    "classes": ['class="matrix"', "Always “yes”", "; the model is right for 75.0"],
+    "labels": ["Labels by type", "good, long"],
+    "numbers": ["Given and right", "squared error"],
+    "entities": ['class="entity">ada<span class="entity-type">PER', "no entity", "Marking nothing"],
+    "questions": ['class="span">London in 1815</mark>', "no answer", "By question word"],
+    "choices": ["By place of the right choice", "choice 2"],
+    "values": ["depth", "0.25", "a, b"],
+  }[kind]
+  for text in expected:
+    assert text in page
+
+
+def test_the_most_wrong_example_comes_first():
+  found = contents.contents(made_up_runs.subject(made_up_runs.of_classes()))["examples"]
+  losses = [each["case"].loss for each in found["cases"]]
+  assert losses == sorted(losses, reverse=True)
+  assert found["cases"][0]["number"] == 4
+  assert found["cases"][0]["cells"] == "1-0"
+  np.testing.assert_allclose(losses[0], -np.log(0.001), rtol=1e-5)
+
+
+def test_long_texts_are_cut_around_the_first_mark():
+  text = "a" * 5000
+  pieces, left_out = contents.pieces_of(shown.Passage("text", text, (shown.Mark(4000, 4010, ""),)))
+  assert [each.mark for each in pieces] == [None, "", None]
+  assert len(pieces[1].text) == 10
+  assert left_out == 5000 - sum(len(each.text) for each in pieces) == 3500
+
+
+def test_numbers_that_are_none_are_no_trouble():
+  answers = [{"score": score} for score in (np.nan, 1.0, np.inf, 3.0)]
+  how = shown.Numbers("score")
+  examples = made_up_runs.answered(how, made_up_runs.ITEMS, ["1", "2", "3", "4"], answers)
+  results = {"eval_accuracy": "nan"}
+  page = html_page.render(made_up_runs.subject(examples, curves=None, results=results))
+  assert data_of(page)["results"] == {"eval_accuracy": None}
+  losses = [each["loss"] for each in data_of(page)["examples"]["highest_loss"]]
+  assert losses == [None, None, 1.0, 1.0]
