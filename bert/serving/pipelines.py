@@ -1,17 +1,27 @@
 """`POST /` in the form of transformers' pipelines, as `huggingface_hub.InferenceClient` asks."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import pydantic
 
 from bert.serving import documentation, fields, item_schemas, vector_items
 from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
+from bert.serving.json_bodies import StrictBody
 from bert.serving.service import Service, normalized
 
 # What a model is asked for, the first that it can do.
 _ABILITIES = ("answers", "masked_words", "vectors")
+
+
+class Parameters(StrictBody):
+  """Of what pipelines can be asked for, what the server does; it refuses the rest."""
+
+  top_k: Annotated[fields.WholeNumber, pydantic.Field(ge=1)] | None = None
+  # A word has the tag of its first piece, and entities are made of words.
+  aggregation_strategy: Literal["simple", "first"] | None = None
 
 
 def model_and_ability(service: Service, body: Any) -> tuple[Any, str]:
@@ -37,6 +47,8 @@ def ranks(processor: Any) -> bool:
 def refined(schema: Schema, model: Any) -> Schema:
   """Returns the schema of a request for a model."""
   able = model.servable.abilities
+  schema.pop("$defs")
+  schema["properties"]["parameters"] = {"anyOf": [Parameters.model_json_schema(), {"type": "null"}]}
   if "answers" in able:
     processor = able["answers"].processor
     schema["properties"]["inputs"] = item_schemas.one_or_list(processor)
@@ -106,8 +118,7 @@ def _compared(inputs: Mapping[str, Any]) -> list[str]:
 
 def answer(model: Any, ability: str, body: Any, computed: Any) -> Any:
   """Makes the answer of a pipeline."""
-  top_k = (body.parameters or {}).get("top_k")
-  count = top_k if type(top_k) is int and top_k > 0 else None
+  count = body.parameters.top_k if body.parameters else None
   if is_comparison(body.inputs):
     return similarities(computed.results)
   if ability == "masked_words":

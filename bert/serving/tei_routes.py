@@ -68,7 +68,7 @@ class PipelineRequest(Body):
   """What transformers' pipelines take."""
 
   inputs: Any
-  parameters: dict[str, Any] | None = None
+  parameters: pipelines.Parameters | None = None
   normalize: bool | None = True
   truncate: bool | None = True
   truncation_direction: _FromTheEnd = None

@@ -269,6 +269,19 @@ class TestPipelines:
     assert "is served" in post(client, "/models/nobody", {"inputs": TEXT}, 404)["error"]
     assert "Say which" in post(client, "/", {"inputs": TEXT}, 404)["error"]
 
+  @pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+      ({"targets": ["a"]}, "`parameters.targets` is no name"),
+      ({"function_to_apply": "none"}, "`parameters.function_to_apply` is no name"),
+      ({"aggregation_strategy": "none"}, "'simple' or 'first' is needed"),
+      ({"top_k": 0}, "a number of at least 1 is needed"),
+    ],
+  )
+  def test_what_it_does_not_do_is_refused(self, client, parameters, words):
+    body = {"inputs": TEXT, "parameters": parameters, "model": "mrpc"}
+    assert words in post(client, "/", body, 422)["error"]
+
 
 class TestSavedModels:
   """Graphs from texts to answers, whose scores stay inside."""
@@ -449,8 +462,10 @@ class TestGeneral:
     assert models == [["mrpc"], ["ner"], ["squad"], ["swag"], ["sts"]]
 
   def test_the_document_s_examples_are_answered_as_it_says(self, client, models):
+    document = client.get("/openapi.json")
+    assert "$defs" not in document.text  # what refers to them would lead nowhere
     tried = set()
-    for path, operations in client.get("/openapi.json").json()["paths"].items():
+    for path, operations in document.json()["paths"].items():
       for method, operation in operations.items():
         content = operation["responses"]["200"].get("content", {})
         answer = content.get("application/json")
