@@ -44,6 +44,16 @@ def example_of(processor: Any) -> Any:
   return processor.answering.example if processor.answering else None
 
 
+def examples_of(ability: str, processor: Any) -> list[Any]:
+  """Returns items to try, of an ability; none where nothing is known of them."""
+  if ability == "masked_words":
+    return [f"The capital of France is {processor.mask_token}."]
+  if ability == "vectors":
+    return TEXTS
+  example = example_of(processor)
+  return [example] if example else []
+
+
 def pair_of(text: Schema) -> Schema:
   """Returns the schema of two texts in a list."""
   return {**list_of(text, 2), "minItems": 2}

@@ -112,15 +112,15 @@ def _refined(ability: str, schema: Schema, model: Any) -> Schema | None:
     return None
   processor = model.servable.abilities[ability].processor
   if ability == "answers":
-    item, example = item_schemas.item_of(processor), [item_schemas.example_of(processor)]
+    item = item_schemas.item_of(processor)
   elif ability == "vectors":
     pair = documentation.list_of(item_schemas.TEXT, 2)
-    item, example = {"anyOf": [item_schemas.TEXT, pair]}, item_schemas.TEXTS
+    item = {"anyOf": [item_schemas.TEXT, pair]}
   else:
-    mask = processor.mask_token
-    item, example = item_schemas.masked_text(mask), [f"The capital of France is {mask}."]
+    item = item_schemas.masked_text(processor.mask_token)
   schema["properties"]["items"] = documentation.list_of(item)
-  return documentation.with_examples(schema, *([{"items": example}] if example[0] else []))
+  items = item_schemas.examples_of(ability, processor)
+  return documentation.with_examples(schema, *([{"items": items}] if items else []))
 
 
 def _refined_similarity(schema: Schema, model: Any) -> Schema | None:

@@ -44,8 +44,8 @@ def ranks(processor: Any) -> bool:
   return answering.display != "classes" or least <= len(answering.label_names) <= 2
 
 
-def refined(schema: Schema, model: Any) -> Schema:
-  """Returns the schema of a request for a model."""
+def refined(schema: Schema, model: Any) -> Schema | None:
+  """Returns the schema of a request for a model; None where it is none of pipelines."""
   able = model.servable.abilities
   schema.pop("$defs")
   schema["properties"]["parameters"] = {"anyOf": [Parameters.model_json_schema(), {"type": "null"}]}
@@ -54,9 +54,16 @@ def refined(schema: Schema, model: Any) -> Schema:
     schema["properties"]["inputs"] = item_schemas.one_or_list(processor)
     example = item_schemas.example_of(processor)
     return documentation.with_examples(schema, *([{"inputs": example}] if example else []))
-  schema = vector_items.refined("inputs", schema, model) or schema
-  schema["properties"]["inputs"]["anyOf"].append(comparison_schema())
-  return schema
+  if "vectors" in able:
+    schema = vector_items.refined("inputs", schema, model)
+    schema["properties"]["inputs"]["anyOf"].append(comparison_schema())
+    return schema
+  if "masked_words" not in able:
+    return None
+  processor = able["masked_words"].processor
+  schema["properties"]["inputs"] = item_schemas.masked_text(processor.mask_token)
+  [example] = item_schemas.examples_of("masked_words", processor)
+  return documentation.with_examples(schema, {"inputs": example})
 
 
 def comparison_schema() -> Schema:

@@ -66,16 +66,15 @@ def _refined(schema: documentation.Schema, model: Any) -> documentation.Schema:
     pair = documentation.list_of(item_schemas.TEXT, 2)
     forms = [item_schemas.TEXT, pair, item_schemas.ids_of(model)]
     items = documentation.list_of({"anyOf": forms})
+  if ability == "masked_words":
+    items = documentation.list_of(item_schemas.masked_text(processor.mask_token))
   schema["properties"] |= {"instances": items, "inputs": items, "signature_name": signature}
   schema["properties"]["inputs"] = {
     **items,
     "description": "Items; or an object that has a list of texts for each of the model's inputs.",
   }
-  example = item_schemas.TEXTS
-  if ability == "answers":
-    example = [item_schemas.example_of(processor)]
-  names = ("instances", "inputs")
-  schema["examples"] = [{name: example} for name in names if example[0]]
+  names, examples = ("instances", "inputs"), item_schemas.examples_of(ability, processor)
+  schema["examples"] = [{name: examples} for name in names if examples]
   return documentation.with_one_of(schema, *names)
 
 

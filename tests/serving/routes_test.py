@@ -485,6 +485,18 @@ class TestGeneral:
     assert "/answer" in paths
     assert not {"/embed", "/v1/embeddings", "/masked_words", "/attention", "/rerank"} & set(paths)
 
+  @pytest.mark.parametrize("ability", ["vectors", "masked_words", "attention"])
+  def test_a_model_that_does_one_thing_has_a_document(self, ability):
+    encoder = fake_models.encoder()
+    alone = encoder._replace(abilities={ability: encoder.abilities[ability]})
+    one = fake_models.FakeModels({"only": alone})
+    with TestClient(app.create(one, Settings(), Metrics())) as client:
+      paths = client.get("/openapi.json").json()["paths"]
+      assert ("post" in paths["/"]) == (ability != "attention")
+      for path, operations in paths.items():
+        for body in _examples(operations["post"]) if "post" in operations else ():
+          post(client, path, body)
+
   def test_the_page_and_its_files_are_served(self, client):
     for path in ("/", "/docs"):
       response = client.get(path)
