@@ -54,6 +54,7 @@ def write(folder: pathlib.Path, *names: str) -> dict[str, pathlib.Path]:
   `words` is a checkpoint with the head of masked words, `encoder` its vectors as ONNX, `minilm`
   real vectors, where the weights are beside the checkout; the others are of these tasks.
   """
+  (folder / "files").mkdir(parents=True)
   pretrained = every_script.write_files(folder / "files") / "model"
   found = {"words": _with_files(pretrained)}
   for name in names or ("words", "encoder", "minilm", *_RUNS):

@@ -281,8 +281,10 @@ class TestRequests:
     assert_close(found, predictors[name](TEXTS))
 
   def test_bert_as_service(self, session, program, predictors, name):
-    items = [*TEXTS, PAIRS[0]]
-    body = {"id": 123, "texts": [*TEXTS, " ||| ".join(PAIRS[0])], "is_tokenized": False}
+    # In a text of several lines ` ||| ` separates nothing, as in the original.
+    texts = [*TEXTS, " ||| ".join(PAIRS[2]), " ||| ".join(PAIRS[0])]
+    items = [*TEXTS, PAIRS[2], texts[-1]]
+    body = {"id": 123, "texts": texts, "is_tokenized": False}
     found = self.post(session, program, "/encode", {**body, "model": name})
     assert found["id"] == 123
     assert_close(found["result"], predictors[name](items))

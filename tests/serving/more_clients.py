@@ -1,6 +1,6 @@
 """Clients as programs, for an interpreter that has them: texts as JSON in, vectors as JSON out.
 
-python more_clients.py langchain http://127.0.0.1:8080 < texts.json
+python more_clients.py langchain http://127.0.0.1:8080 minilm < texts.json
 
 This file imports nothing of the project, which that interpreter may not have.
 """
@@ -9,25 +9,25 @@ import json
 import sys
 
 
-def langchain(address: str, texts: list[str]) -> dict:
+def langchain(address: str, model: str, texts: list[str]) -> dict:
   from langchain_openai import OpenAIEmbeddings
 
   client = OpenAIEmbeddings(
-    base_url=f"{address}/v1", api_key="none", model="any", check_embedding_ctx_length=False
+    base_url=f"{address}/v1", api_key="none", model=model, check_embedding_ctx_length=False
   )
   return {"texts": client.embed_documents(texts), "query": client.embed_query(texts[0])}
 
 
-def llamaindex(address: str, texts: list[str]) -> dict:
+def llamaindex(address: str, model: str, texts: list[str]) -> dict:
   from llama_index.embeddings.openai_like import OpenAILikeEmbedding
 
-  client = OpenAILikeEmbedding(model_name="any", api_base=f"{address}/v1", api_key="none")
+  client = OpenAILikeEmbedding(model_name=model, api_base=f"{address}/v1", api_key="none")
   found = client.get_text_embedding_batch(texts)
   return {"texts": found, "query": client.get_query_embedding(texts[0])}
 
 
-def bert_as_service(address: str, texts: list[str]) -> dict:
-  """`address` is the port of ZeroMQ."""
+def bert_as_service(address: str, model: str, texts: list[str]) -> dict:
+  """`address` is the port of ZeroMQ; the client names no model."""
   from bert_serving.client import BertClient, ConcurrentBertClient
 
   ports = {"port": int(address), "port_out": int(address) + 1, "timeout": 60_000}
@@ -36,7 +36,7 @@ def bert_as_service(address: str, texts: list[str]) -> dict:
     found = {
       "texts": client.encode(texts).tolist(),
       "query": client.encode(texts[:1]).tolist()[0],
-      "pairs": client.encode([" ||| ".join(texts[:2])]).tolist(),
+      "pairs": client.encode([" ||| ".join(texts[:3:2])]).tolist(),
       "words": client.encode(words, is_tokenized=True).tolist(),
       "length": int(client.server_config["max_seq_len"]),
     }
@@ -45,5 +45,5 @@ def bert_as_service(address: str, texts: list[str]) -> dict:
 
 
 if __name__ == "__main__":
-  name, address = sys.argv[1:]
-  print(json.dumps(globals()[name](address, json.load(sys.stdin))))
+  client, *where = sys.argv[1:]
+  print(json.dumps(globals()[client](*where, json.load(sys.stdin))))
