@@ -10,7 +10,7 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: help mrpc test lint pytest test-ci test-slow test-torch check-gpu audit bench-setup bench conformance format lock clean
+.PHONY: help mrpc test lint pytest test-ci test-slow test-torch test-clients check-gpu audit bench-setup bench conformance format lock clean
 
 help:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,20 @@ $(TORCH_STAMP): $(TORCH_LIST)
 	$(PYTHON) -m venv $(TORCH_VENV)
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(TORCH_LIST)
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+# Clients of serve.py with many packages, in an environment of their own; the server is this one.
+CLIENTS_VENV := .venv-clients
+CLIENTS_LIST := tests/serving/clients_requirements.txt
+CLIENTS_STAMP := $(CLIENTS_VENV)/.installed-$(PYTHON_VERSION)-$(shell cksum < $(CLIENTS_LIST) | cut -d' ' -f1)
+
+test-clients: $(STAMP) $(CLIENTS_STAMP)  ## LangChain, LlamaIndex, bert-as-service's client ask serve.py
+	CLIENTS_PYTHON=$(CLIENTS_VENV)/bin/python $(BIN)/python -m pytest tests/serving/more_clients_test.py
+
+$(CLIENTS_STAMP): $(CLIENTS_LIST)
+	rm -rf $(CLIENTS_VENV)
+	$(PYTHON) -m venv $(CLIENTS_VENV)
+	$(CLIENTS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENTS_LIST)
 	touch $@
 
 # On a machine with a GPU, after `.venv/bin/python -m pip install -e ".[gpu]"`; beside transformers after
@@ -102,4 +116,4 @@ $(STAMP): requirements.lock
 	touch $(STAMP)
 
 clean:  ## remove environments and caches
-	rm -rf $(VENV) .torch-venv .bench-venv .venv-audit .pytest_cache .ruff_cache .mypy_cache .hypothesis output
+	rm -rf $(VENV) .torch-venv .venv-clients .bench-venv .venv-audit .pytest_cache .ruff_cache .mypy_cache .hypothesis output

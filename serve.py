@@ -239,7 +239,7 @@ def example_request(model: Any, is_named: bool) -> tuple[str, dict[str, Any]]:
   answers = model.servable.abilities.get("answers")
   if answers is None:
     return "/v1/embeddings", {"input": "No aircraft could land.", **named}
-  answering = getattr(answers.processor, "answering", None)
+  answering = answers.processor.answering
   example = answering.example if answering else dict.fromkeys(answers.processor.inputs, "A text.")
   return "/answer", {"items": [example], **named}
 

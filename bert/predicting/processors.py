@@ -41,12 +41,16 @@ class Processor:
     list_inputs: those of them that are lists of texts.
     padding: what fills up shorter rows of a batch, by the name of the input; 0 by default.
     max_seq_length: of a row, in tokens; None where it is not known.
+    has_scores: whether the engine's outputs are scores, and not the answers themselves.
+    answering: says what answers are; None of other results, or where it is not known.
   """
 
   inputs: tuple[str, ...] = ("text",)
   list_inputs: tuple[str, ...] = ()
   padding: Mapping[str, int] = {}
   max_seq_length: int | None = None
+  has_scores: bool = True
+  answering: Answering | None = None
 
   def featurize(self, item: Any) -> ItemRows:
     """Makes the rows of an item.
@@ -82,11 +86,9 @@ class Processor:
 
 
 class AnswerProcessor(Processor):
-  """The task that a model was fine-tuned for.
+  """The task that a model was fine-tuned for."""
 
-  Attributes:
-    answering: says what its rows and answers are.
-  """
+  answering: Answering
 
   def __init__(self, answering: Answering):
     """Takes what the task says."""
@@ -120,10 +122,17 @@ class AnswerProcessor(Processor):
 class TextProcessor(Processor):
   """A model that takes texts itself: a task's SavedModel. Its tokens are not known, but guessed."""
 
+  has_scores = False
+
   def __init__(
-    self, inputs: Sequence[str], list_inputs: Sequence[str] = (), needs_pairs: bool = False
+    self,
+    inputs: Sequence[str],
+    list_inputs: Sequence[str] = (),
+    needs_pairs: bool = False,
+    answering: Answering | None = None,
   ):
     """Takes the names of the model's inputs, and whether it compares two texts."""
+    self.answering = answering
     self.inputs = tuple(inputs)
     self.list_inputs = tuple(list_inputs)
     self.needs_pairs = needs_pairs

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.checkpoints import bundle_files, model_source, sentence_pooling
+from bert.checkpoints import bundle_files, model_files, model_source, sentence_pooling
 from bert.exporting import model_folder
-from bert.io import start_lines
+from bert.io import json_files, start_lines
 from bert.model.configuration import BertConfig
 from bert.predicting import (
   attention,
@@ -36,6 +36,7 @@ from bert.predicting import (
 from bert.predicting.engines import registry
 from bert.predicting.processors import AnswerProcessor, Processor, TextProcessor, VectorProcessor
 from bert.tasks import kinds
+from bert.tasks.answering import Answering, of_saved_model
 
 ANSWERS, VECTORS, MASKED_WORDS, ATTENTION = "answers", "vectors", "masked_words", "attention"
 ABILITIES = (ANSWERS, VECTORS, MASKED_WORDS, ATTENTION)
@@ -202,7 +203,10 @@ def _of_saved_texts(path: str, options: Options) -> Servable | None:
   signature = saved_texts.signature(folder) if folder else None
   if folder is None or signature is None or options.task not in ("auto", ANSWERS):
     return None
-  processor = TextProcessor(signature.inputs, signature.list_inputs, signature.needs_pairs)
+  answering = _meaning(folder, signature)
+  processor = TextProcessor(
+    signature.inputs, signature.list_inputs, signature.needs_pairs, answering
+  )
   load = functools.partial(_texts_engine, folder)
   found = {ANSWERS: Ability(ANSWERS, processor, load)}
   file = os.path.join(folder, "assets.extra", model_folder.CONFIG)
@@ -212,6 +216,19 @@ def _of_saved_texts(path: str, options: Options) -> Servable | None:
     for name in ("saved_model.pb", bundle_files.IN_SAVED_MODEL + ".index")
   )
   return Servable(folder, found, None, config, "tensorflow", "float32", files)
+
+
+def _meaning(folder: str, signature: saved_texts.Signature) -> Answering | None:
+  """Returns what the answers mean; None where no task of ours gives them."""
+  from bert import tokenization
+
+  try:
+    tokenizer = tokenization.load_tokenizer(model_files.need_vocabulary(folder), True)
+  except (ValueError, OSError):  # another program's model
+    return None
+  file = os.path.join(folder, "assets.extra", model_folder.LABELS)
+  labels = list(json_files.read_object(file)) if os.path.isfile(file) else []
+  return of_saved_model(signature.inputs, signature.outputs, labels, tokenizer)
 
 
 def _texts_engine(folder, threads=None):

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 
 from bert.io import text_lines
-from bert.serving import documentation, fields, item_schemas
+from bert.serving import answer_schemas, documentation, fields, item_schemas
 from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
 from bert.serving.json_bodies import Body, shown
@@ -27,7 +27,7 @@ def add_to(app: FastAPI, service: Service) -> None:
   """Adds the route to an application."""
   routes = documentation.Routes(app, _TAG)
 
-  @routes.post("/encode", EncodeRequest, _refined)
+  @routes.post("/encode", EncodeRequest, _refined, answer=answer_schemas.ENCODED)
   async def encode(request: Request) -> Response:
     """Returns a vector for each text; of two texts with ` ||| ` between them one for both."""
     body = await service.body(request, EncodeRequest)
@@ -48,7 +48,9 @@ def _refined(schema: Schema, model: Any) -> Schema | None:
   of_texts = {**own, "texts": texts, "is_tokenized": {"const": False}}
   of_words = {**own, "texts": words, "is_tokenized": {"const": True}}
   tokenized = {**schema, "properties": of_words, "required": [*required, "is_tokenized"]}
-  return {"anyOf": [{**schema, "properties": of_texts}, tokenized]}
+  example = {"id": 1, "texts": item_schemas.TEXTS}
+  plain = documentation.with_examples({**schema, "properties": of_texts}, example)
+  return {"anyOf": [plain, tokenized]}
 
 
 def items_of(texts: list[Any], is_tokenized: bool) -> list[Any]:

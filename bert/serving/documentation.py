@@ -22,6 +22,7 @@ Refine = Callable[[Schema, Any], Schema | None]
 
 _ERROR = {"type": "object", "properties": {"error": {}}, "required": ["error"]}
 _MEANINGS = {
+  200: "The answer.",
   400: "The body is no JSON, or there is nothing to compute.",
   401: "The key is missing or wrong.",
   403: "A page of another site asks.",
@@ -34,6 +35,7 @@ _MEANINGS = {
   503: "The model is not ready, or its process was lost.",
 }
 _OF_GET = (401, 404, 503)
+_OF_POST = tuple(each for each in _MEANINGS if each != 200)
 _NAME = "{name}"  # of a model, in a path
 
 
@@ -45,25 +47,40 @@ class Routes:
     self._tag = tag
 
   def get(self, path: str, **options) -> Callable:
-    """Decorates the function of a route without a body."""
+    """Decorates the function of a route without a body; see `post` for `answer`."""
     return self._route(path, "GET", _OF_GET, options)
 
   def post(
     self, path: str, body_class: type[pydantic.BaseModel], refine: Refine, **options
   ) -> Callable:
-    """Decorates the function of a route, which reads a body of the class itself."""
+    """Decorates the function of a route, which reads a body of the class itself.
+
+    Args:
+      path: of the route.
+      body_class: of the body.
+      refine: makes the schema of the class that of a model.
+      **options: `answer`, the schema of the answer, and those of FastAPI.
+    """
     bodies = self._app.state.bodies = getattr(self._app.state, "bodies", {})
     bodies[path.replace(":model}", "}")] = (body_class.model_json_schema(), refine)
-    return self._route(path, "POST", tuple(_MEANINGS), options)
+    return self._route(path, "POST", _OF_POST, options)
 
   def _route(self, path: str, method: str, statuses: tuple[int, ...], options) -> Callable:
-    error = {"application/json": {"schema": _ERROR}}
+    schemas = dict.fromkeys(statuses, _ERROR)
+    if answer := options.pop("answer", None):
+      schemas = {200: answer, **schemas}
     return self._app.api_route(
       path,
       tags=[self._tag],
       methods=[method],
       response_model=None,
-      responses={each: {"description": _MEANINGS[each], "content": error} for each in statuses},
+      responses={
+        status: {
+          "description": _MEANINGS[status],
+          "content": {"application/json": {"schema": schema}},
+        }
+        for status, schema in schemas.items()
+      },
       **options,
     )
 
@@ -131,6 +148,8 @@ def _body(schema: Schema, refine: Refine, models: list[Any], is_named: bool) -> 
         form["properties"]["model"] = {"enum": [model.name] + [None] * (len(able) == 1)}
         if len(able) > 1:
           form["required"] = [*form.get("required", ()), "model"]
+          if "examples" in form:
+            form["examples"] = [{**each, "model": model.name} for each in form["examples"]]
   found = [its_schema for _, its_schema in able]
   return {"anyOf": found} if len(found) > 1 else next(iter(found), None)
 
@@ -146,14 +165,25 @@ def list_of(items: Mapping[str, Any], most: int | None = None) -> Schema:
 
 
 def with_one_of(schema: Schema, *names: str) -> Schema:
-  """Returns the schema of an object that has just one of some names; the others may be null."""
+  """Returns the schema of an object that has just one of some names; the others may be null.
+
+  Each form keeps those examples of the object that have its name.
+  """
   forms = []
   for name in names:
     properties = {**schema["properties"], **{other: {"type": "null"} for other in names}}
     properties[name] = without_null(schema["properties"][name])
     required = [*schema.get("required", ()), name]
-    forms.append({**schema, "properties": properties, "required": required})
+    examples = [each for each in schema.get("examples", ()) if name in each]
+    form = {**schema, "properties": properties, "required": required}
+    forms.append(with_examples(form, *examples))
   return {"anyOf": forms}
+
+
+def with_examples(schema: Schema, *examples: Mapping[str, Any]) -> Schema:
+  """Returns the schema of an object with examples of it; without any where there are none."""
+  plain = {name: value for name, value in schema.items() if name != "examples"}
+  return {**plain, "examples": list(examples)} if examples else plain
 
 
 def without_null(schema: Schema) -> Schema:

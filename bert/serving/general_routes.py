@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 
 import bert
-from bert.serving import documentation, pipelines
+from bert.serving import answer_schemas, documentation, pipelines
 from bert.serving.errors import NotReady
 from bert.serving.http_errors import NoRoute
 from bert.serving.metrics import CONTENT_TYPE
@@ -31,14 +31,14 @@ def add_to(app: FastAPI, service: Service) -> None:
   """Adds the routes to an application."""
   routes = documentation.Routes(app, _TAG)
 
-  @routes.get("/health")
+  @routes.get("/health", answer=answer_schemas.HEALTH)
   async def health(request: Request) -> Response:
     """Says yes once all models have computed something."""
     if not service.models.is_ready:
       raise NotReady("The models are being loaded.", retry_after_s=2)
     return json_answer(request, b'{"status":"ready"}')
 
-  @routes.get("/info")
+  @routes.get("/info", answer=answer_schemas.INFO)
   async def info(request: Request) -> Response:
     """Lists the models with what they can do, and the limits of requests."""
     return json_answer(request, to_json(info_of(service)))
@@ -119,9 +119,9 @@ def _answers_info(abilities: Mapping[str, Any]) -> dict[str, Any]:
     names = ("inputs", "list_inputs", "labels")
     return {**{name: [] for name in names}, "display": None, "example": None, "item_schema": None}
   processor = abilities["answers"].processor
-  answering = getattr(processor, "answering", None)
+  answering = processor.answering
   inputs = {"inputs": list(processor.inputs), "list_inputs": list(processor.list_inputs)}
-  if answering is None:  # a SavedModel of texts says no more
+  if answering is None:  # a SavedModel that is none of ours says no more
     return {**inputs, "labels": [], "display": "values", "example": None, "item_schema": None}
   return {
     **inputs,

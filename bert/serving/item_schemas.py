@@ -6,6 +6,9 @@ from typing import Any
 
 from bert.serving.documentation import Schema, list_of
 
+# For examples.
+TEXTS = ["The storm closed both runways.", "No aircraft could land."]
+
 TEXT: Schema = {"type": "string", "minLength": 1}
 _ANY_TEXT: Schema = {"type": "string"}
 _NOT_BLANK: Schema = {"type": "string", "pattern": r"\S"}
@@ -34,6 +37,21 @@ def forms_of(processor: Any) -> dict[str, list[Schema]]:
   }
   has_pairs = len(names) == 2 and not processor.list_inputs
   return {"text": [], "list": [pair_of(TEXT)] if has_pairs else [], "object": [own]}
+
+
+def example_of(processor: Any) -> Any:
+  """Returns an item to try; None where nothing is known of the model's task."""
+  return processor.answering.example if processor.answering else None
+
+
+def examples_of(ability: str, processor: Any) -> list[Any]:
+  """Returns items to try, of an ability; none where nothing is known of them."""
+  if ability == "masked_words":
+    return [f"The capital of France is {processor.mask_token}."]
+  if ability == "vectors":
+    return TEXTS
+  example = example_of(processor)
+  return [example] if example else []
 
 
 def pair_of(text: Schema) -> Schema:

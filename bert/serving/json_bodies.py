@@ -128,6 +128,7 @@ _NEEDED = {
   "dict_type": "an object",
   "model_type": "an object",
   "int_from_float": "a whole number",
+  "none_required": "null",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from fastapi import FastAPI, Request, Response
 
-from bert.serving import documentation, fields, item_schemas, pipelines
+from bert.serving import answer_schemas, documentation, fields, item_schemas, pipelines
 from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
 from bert.serving.json_bodies import StrictBody, shown
@@ -55,7 +55,12 @@ def add_to(app: FastAPI, service: Service) -> None:
 
   def items_at(path: str, ability: str, name: str, summary: str) -> Callable:
     @routes.post(
-      path, ItemsRequest, functools.partial(_refined, ability), name=ability, summary=summary
+      path,
+      ItemsRequest,
+      functools.partial(_refined, ability),
+      answer=answer_schemas.of_items(ability),
+      name=ability,
+      summary=summary,
     )
     async def answer(request: Request) -> Response:
       body = await service.body(request, ItemsRequest)
@@ -74,7 +79,9 @@ def add_to(app: FastAPI, service: Service) -> None:
   items_at("/vectors", "vectors", "vectors", "Vectors as the model has them.")
   items_at("/masked_words", "masked_words", "masked_words", "Words for each mask.")
 
-  @routes.post("/similarity", SimilarityRequest, _refined_similarity)
+  @routes.post(
+    "/similarity", SimilarityRequest, _refined_similarity, answer=answer_schemas.SIMILARITIES
+  )
   async def similarity(request: Request) -> Response:
     """Compares texts by the cosine of their vectors."""
     body = await service.body(request, SimilarityRequest)
@@ -88,7 +95,7 @@ def add_to(app: FastAPI, service: Service) -> None:
     rows = b",".join(await vectors_json(list(vectors @ vectors.T)))
     return json_answer(request, b'{"similarities":[%b]}' % rows, computed)
 
-  @routes.post("/attention", AttentionRequest, _refined_attention)
+  @routes.post("/attention", AttentionRequest, _refined_attention, answer=answer_schemas.ATTENTION)
   async def attention(request: Request) -> Response:
     """Returns the word pieces, and how much each looks at each other, in one head."""
     body = await service.body(request, AttentionRequest)
@@ -107,11 +114,13 @@ def _refined(ability: str, schema: Schema, model: Any) -> Schema | None:
   if ability == "answers":
     item = item_schemas.item_of(processor)
   elif ability == "vectors":
-    item = {"anyOf": [item_schemas.TEXT, documentation.list_of(item_schemas.TEXT, 2)]}
+    pair = documentation.list_of(item_schemas.TEXT, 2)
+    item = {"anyOf": [item_schemas.TEXT, pair]}
   else:
     item = item_schemas.masked_text(processor.mask_token)
   schema["properties"]["items"] = documentation.list_of(item)
-  return schema
+  items = item_schemas.examples_of(ability, processor)
+  return documentation.with_examples(schema, *([{"items": items}] if items else []))
 
 
 def _refined_similarity(schema: Schema, model: Any) -> Schema | None:
@@ -119,6 +128,8 @@ def _refined_similarity(schema: Schema, model: Any) -> Schema | None:
     return None
   texts = documentation.list_of(item_schemas.TEXT)
   schema["properties"] |= {"texts": texts, "inputs": pipelines.comparison_schema()}
+  inputs = pipelines.comparison_example()
+  schema["examples"] = [{"texts": item_schemas.TEXTS}, {"inputs": inputs}]
   return documentation.with_one_of(schema, "texts", "inputs")
 
 
@@ -128,7 +139,7 @@ def _refined_attention(schema: Schema, model: Any) -> Schema | None:
   config = model.servable.config
   for name, count in (("layer", config.num_hidden_layers), ("head", config.num_attention_heads)):
     schema["properties"][name] = {"type": "integer", "minimum": 0, "maximum": count - 1}
-  return schema
+  return documentation.with_examples(schema, {"text": item_schemas.TEXTS[0], "layer": 0, "head": 0})
 
 
 async def vectors_json_or_answers(results: list[Any]) -> list[bytes]:

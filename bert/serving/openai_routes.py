@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from fastapi import FastAPI, Request, Response
 
-from bert.serving import documentation, fields, vector_items
+from bert.serving import answer_schemas, documentation, fields, vector_items
 from bert.serving.json_bodies import Body
 from bert.serving.service import Service, json_answer, normalized, to_json, vectors_json
 
@@ -29,7 +29,10 @@ def add_to(app: FastAPI, service: Service) -> None:
   routes = documentation.Routes(app, _TAG)
 
   @routes.post(
-    "/v1/embeddings", EmbeddingsRequest, functools.partial(vector_items.refined, "input")
+    "/v1/embeddings",
+    EmbeddingsRequest,
+    functools.partial(vector_items.refined, "input"),
+    answer=answer_schemas.EMBEDDINGS,
   )
   async def embeddings(request: Request) -> Response:
     """Returns a vector of length 1 for each text."""
@@ -46,7 +49,7 @@ def add_to(app: FastAPI, service: Service) -> None:
     )
     return json_answer(request, b'{"object":"list","data":[%b],%b' % (data, tail[1:]), computed)
 
-  @routes.get("/v1/models")
+  @routes.get("/v1/models", answer=answer_schemas.MODELS)
   async def models(request: Request) -> Response:
     """Lists the models."""
     data = [model_entry(service.models.find(name)) for name in service.models.names]

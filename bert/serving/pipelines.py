@@ -1,17 +1,27 @@
 """`POST /` in the form of transformers' pipelines, as `huggingface_hub.InferenceClient` asks."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import pydantic
 
 from bert.serving import documentation, fields, item_schemas, vector_items
 from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
+from bert.serving.json_bodies import StrictBody
 from bert.serving.service import Service, normalized
 
 # What a model is asked for, the first that it can do.
 _ABILITIES = ("answers", "masked_words", "vectors")
+
+
+class Parameters(StrictBody):
+  """Of what pipelines can be asked for, what the server does; it refuses the rest."""
+
+  top_k: Annotated[fields.WholeNumber, pydantic.Field(ge=1)] | None = None
+  # A word has the tag of its first piece, and entities are made of words.
+  aggregation_strategy: Literal["simple", "first"] | None = None
 
 
 def model_and_ability(service: Service, body: Any) -> tuple[Any, str]:
@@ -27,20 +37,33 @@ def model_and_ability(service: Service, body: Any) -> tuple[Any, str]:
 
 def ranks(processor: Any) -> bool:
   """Tells whether a fine-tuned model may say how well one text answers another."""
-  answering = getattr(processor, "answering", None)
-  is_of_pairs = answering is not None and "text_b" in answering.inputs
-  return is_of_pairs and (answering.display != "classes" or len(answering.label_names) <= 2)
+  answering = processor.answering
+  if answering is None or "text_b" not in answering.inputs:
+    return False
+  least = 1 if processor.has_scores else 2  # of a class alone the probability is 1
+  return answering.display != "classes" or least <= len(answering.label_names) <= 2
 
 
-def refined(schema: Schema, model: Any) -> Schema:
-  """Returns the schema of a request for a model."""
+def refined(schema: Schema, model: Any) -> Schema | None:
+  """Returns the schema of a request for a model; None where it is none of pipelines."""
   able = model.servable.abilities
+  schema.pop("$defs")
+  schema["properties"]["parameters"] = {"anyOf": [Parameters.model_json_schema(), {"type": "null"}]}
   if "answers" in able:
-    schema["properties"]["inputs"] = item_schemas.one_or_list(able["answers"].processor)
+    processor = able["answers"].processor
+    schema["properties"]["inputs"] = item_schemas.one_or_list(processor)
+    example = item_schemas.example_of(processor)
+    return documentation.with_examples(schema, *([{"inputs": example}] if example else []))
+  if "vectors" in able:
+    schema = vector_items.refined("inputs", schema, model)
+    schema["properties"]["inputs"]["anyOf"].append(comparison_schema())
     return schema
-  schema = vector_items.refined("inputs", schema, model) or schema
-  schema["properties"]["inputs"]["anyOf"].append(comparison_schema())
-  return schema
+  if "masked_words" not in able:
+    return None
+  processor = able["masked_words"].processor
+  schema["properties"]["inputs"] = item_schemas.masked_text(processor.mask_token)
+  [example] = item_schemas.examples_of("masked_words", processor)
+  return documentation.with_examples(schema, {"inputs": example})
 
 
 def comparison_schema() -> Schema:
@@ -51,6 +74,12 @@ def comparison_schema() -> Schema:
     "properties": {"source_sentence": item_schemas.TEXT, "sentences": texts},
     "required": ["source_sentence", "sentences"],
   }
+
+
+def comparison_example() -> dict[str, Any]:
+  """Returns such inputs."""
+  source, *others = item_schemas.TEXTS
+  return {"source_sentence": source, "sentences": others}
 
 
 def is_comparison(inputs: Any) -> bool:
@@ -96,16 +125,16 @@ def _compared(inputs: Mapping[str, Any]) -> list[str]:
 
 def answer(model: Any, ability: str, body: Any, computed: Any) -> Any:
   """Makes the answer of a pipeline."""
-  top_k = (body.parameters or {}).get("top_k")
-  count = top_k if type(top_k) is int and top_k > 0 else None
+  count = body.parameters.top_k if body.parameters else None
   if is_comparison(body.inputs):
     return similarities(computed.results)
   if ability == "masked_words":
-    found = [_guesses(each, model)[:count] for each in computed.results]
-    return found if isinstance(body.inputs, list) else found[0]
+    pairs = zip(computed.results, computed.raw, strict=True)
+    guesses = [_guesses(result, raw, model, count) for result, raw in pairs]
+    return guesses if isinstance(body.inputs, list) else guesses[0]
   found = [each[:count] for each in predictions_of(model, computed)]
   processor = model.servable.abilities[ability].processor
-  display = getattr(getattr(processor, "answering", None), "display", "values")
+  display = getattr(processor.answering, "display", "values")
   if display == "answer":  # a pipeline of questions has an object
     spans = [{"answer": best["label"], **_without_label(best)} for best, *_ in found]
     return spans if isinstance(body.inputs, list) else spans[0]
@@ -116,10 +145,14 @@ def answer(model: Any, ability: str, body: Any, computed: Any) -> Any:
 def predictions_of(model: Any, computed: Any, raw_scores: bool = False) -> list[list[dict]]:
   """Lists the labels of each item with their scores; see `Answering.predictions`."""
   processor = model.servable.abilities["answers"].processor
-  if not hasattr(processor, "answering"):  # a SavedModel of texts, whose scores stay inside
+  if raw_scores and not processor.has_scores:
+    raise InvalidInput(
+      f"{model.name} is a SavedModel, which keeps its scores to itself: leave out `raw_scores`."
+    )
+  if processor.answering is None:
     return [[dict(answer)] for answer in computed.results]
   return [
-    processor.answering.predictions(answer, processor.own_outputs(*raw), raw_scores)
+    processor.answering.predictions(answer, raw[1], raw_scores)
     for answer, raw in zip(computed.results, computed.raw, strict=True)
   ]
 
@@ -134,16 +167,22 @@ def similarities(vectors: list[np.ndarray]) -> list[float]:
   return [float(np.dot(first, each)) for each in others]
 
 
-def _guesses(result: Mapping[str, Any], model: Any) -> list[dict[str, Any]]:
-  """Returns the words at the first mask, as pipelines have them."""
-  if not result["masks"]:
-    return []
+def _guesses(result: Mapping[str, Any], raw: Any, model: Any, count: int | None) -> list[Any]:
+  """Returns the words at the only mask, as pipelines have them; of several a list for each."""
   mask = mask_token(model.servable.abilities["masked_words"])
-  return [
-    {
-      "score": float(each["probability"]),
-      "token_str": each["token"],
-      "sequence": result["text"].replace(mask, each["token"].strip(), 1),
-    }
-    for each in result["masks"][0]
-  ]
+  _, [outputs] = raw
+  before, *after = result["text"].split(mask)
+  found = []
+  for place, (guesses, ids) in enumerate(zip(result["masks"], outputs["ids"], strict=False)):
+    left, right = mask.join([before, *after[:place]]), mask.join(after[place:])
+    words = [
+      {
+        "score": float(each["probability"]),
+        "token": int(number),
+        "token_str": each["token"],
+        "sequence": f"{left}{each['token'].strip()}{right}",
+      }
+      for each, number in zip(guesses, ids, strict=False)
+    ]
+    found.append(words[:count])
+  return found[0] if len(found) == 1 else found

@@ -6,11 +6,12 @@ of transformers' pipelines.
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import FastAPI, Request, Response
 
 from bert.serving import (
+  answer_schemas,
   documentation,
   fields,
   item_schemas,
@@ -26,12 +27,18 @@ from bert.serving.service import Service, json_answer, normalized, to_json, vect
 _TAG = "text-embeddings-inference"
 
 
+# Whence long texts are cut. Clients may leave it out; what we cannot do is refused.
+_FromTheEnd = Literal["right", "Right"] | None
+
+
 class EmbedRequest(Body):
   """Texts, or token ids, whose vectors are wanted; `truncate`: whether longer texts are cut."""
 
   inputs: fields.texts_or_ids("inputs")  # type: ignore[valid-type]
   normalize: bool | None = True
   truncate: bool | None = True
+  truncation_direction: _FromTheEnd = None
+  prompt_name: None = None
   dimensions: fields.WholeNumber | None = None
   model: str | None = None
 
@@ -61,9 +68,11 @@ class PipelineRequest(Body):
   """What transformers' pipelines take."""
 
   inputs: Any
-  parameters: dict[str, Any] | None = None
+  parameters: pipelines.Parameters | None = None
   normalize: bool | None = True
   truncate: bool | None = True
+  truncation_direction: _FromTheEnd = None
+  prompt_name: None = None
   dimensions: fields.WholeNumber | None = None
   model: str | None = None
 
@@ -72,12 +81,17 @@ def add_to(app: FastAPI, service: Service) -> None:
   """Adds the routes to an application."""
   routes = documentation.Routes(app, _TAG)
 
-  @routes.post("/embed", EmbedRequest, functools.partial(vector_items.refined, "inputs"))
+  @routes.post(
+    "/embed",
+    EmbedRequest,
+    functools.partial(vector_items.refined, "inputs"),
+    answer=answer_schemas.VECTORS,
+  )
   async def embed(request: Request) -> Response:
     """Returns a vector for each text."""
     return await _embed(service, request, await service.body(request, EmbedRequest))
 
-  @routes.post("/predict", PredictRequest, _refined_predict)
+  @routes.post("/predict", PredictRequest, _refined_predict, answer=answer_schemas.PREDICTIONS)
   async def predict(request: Request) -> Response:
     """Returns labels with scores, the highest first; of several items a list of such lists."""
     body = await service.body(request, PredictRequest)
@@ -86,26 +100,28 @@ def add_to(app: FastAPI, service: Service) -> None:
     found = pipelines.predictions_of(model, computed, body.raw_scores)
     return json_answer(request, to_json(found[0] if body.inputs.is_single else found), computed)
 
-  @routes.post("/rerank", RerankRequest, _refined_rerank)
-  async def rerank(request: Request) -> Response:
-    """Ranks texts by how well they answer a query: by a model of pairs, else by vectors."""
-    return await _rerank(service, request)
+  def rerank_at(path):
+    @routes.post(path, RerankRequest, _refined_rerank, answer=answer_schemas.RANKS, name=path)
+    async def rerank(request: Request) -> Response:
+      """Ranks texts by how well they answer a query: by a model of pairs, else by vectors."""
+      return await _rerank(service, request)
 
-  routes.post("/v1/rerank", RerankRequest, _refined_rerank)(rerank)
-  routes.post("/v2/rerank", RerankRequest, _refined_rerank, name="rerank_2")(rerank)
+  for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
+    rerank_at(path)
 
-  @routes.post("/", PipelineRequest, pipelines.refined)
+  @routes.post("/", PipelineRequest, pipelines.refined, answer=answer_schemas.PIPELINE)
   async def pipeline(request: Request) -> Response:
     """Answers as the pipeline of transformers that fits the model."""
+    return await _pipeline(service, request, await service.body(request, PipelineRequest))
+
+  @routes.post(
+    "/models/{name:model}", PipelineRequest, pipelines.refined, answer=answer_schemas.PIPELINE
+  )
+  async def pipeline_of_model(request: Request) -> Response:
+    """Answers as the pipeline of transformers that fits a model: one of several."""
     body = await service.body(request, PipelineRequest)
-    model, ability = pipelines.model_and_ability(service, body)
-    if ability == "vectors" and not pipelines.is_comparison(body.inputs):
-      of_vectors = {**body.model_dump(), "model": model.name}
-      return await _embed(service, request, json_bodies.checked(EmbedRequest, of_vectors))
-    items = pipelines.items_of(ability, body.inputs)
-    computed = await service.compute(request, model, ability, items)
-    answer = pipelines.answer(model, ability, body, computed)
-    return json_answer(request, to_json(answer), computed)
+    named = body.model_copy(update={"model": request.path_params["name"]})
+    return await _pipeline(service, request, named)
 
 
 def _refined_predict(schema: Schema, model: Any) -> Schema | None:
@@ -113,7 +129,8 @@ def _refined_predict(schema: Schema, model: Any) -> Schema | None:
     return None
   processor = model.servable.abilities["answers"].processor
   schema["properties"]["inputs"] = item_schemas.one_or_several(processor)
-  return schema
+  example = item_schemas.example_of(processor)
+  return documentation.with_examples(schema, *([{"inputs": example}] if example else []))
 
 
 def _refined_rerank(schema: Schema, model: Any) -> Schema | None:
@@ -121,7 +138,20 @@ def _refined_rerank(schema: Schema, model: Any) -> Schema | None:
     return None
   number = {"type": "integer", "minimum": 1}
   schema["properties"]["top_n"] = {"anyOf": [number, {"type": "null"}]}
+  query, *texts = item_schemas.TEXTS
+  schema["examples"] = [{"query": query, name: texts} for name in ("texts", "documents")]
   return documentation.with_one_of(schema, "texts", "documents")
+
+
+async def _pipeline(service: Service, request: Request, body: PipelineRequest) -> Response:
+  model, ability = pipelines.model_and_ability(service, body)
+  if ability == "vectors" and not pipelines.is_comparison(body.inputs):
+    of_vectors = {**body.model_dump(), "model": model.name}
+    return await _embed(service, request, json_bodies.checked(EmbedRequest, of_vectors))
+  items = pipelines.items_of(ability, body.inputs)
+  computed = await service.compute(request, model, ability, items)
+  answer = pipelines.answer(model, ability, body, computed)
+  return json_answer(request, to_json(answer), computed)
 
 
 async def _embed(service: Service, request: Request, body: EmbedRequest) -> Response:
@@ -206,9 +236,9 @@ async def _scores(service: Service, request: Request, body: RerankRequest, texts
   pairs = [(body.query, text) for text in texts]
   computed = await service.compute(request, model, ability, pairs)
   processor = model.servable.abilities[ability].processor
-  answering = getattr(processor, "answering", None)
+  answering = processor.answering
   scores = [
-    answering.relevance(answer, processor.own_outputs(*raw)) if answering else None
+    answering.relevance(answer, raw[1]) if pipelines.ranks(processor) else None
     for answer, raw in zip(computed.results, computed.raw, strict=True)
   ]
   if any(score is None for score in scores):

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from bert.serving import documentation, fields, item_schemas, openai_routes
+from bert.serving import answer_schemas, documentation, fields, item_schemas, openai_routes
 from bert.serving.errors import EmptyInput, InvalidInput, UnknownModel
 from bert.serving.json_bodies import Body, shown
 from bert.serving.service import Service, json_answer, to_json
@@ -34,23 +34,26 @@ def add_to(app: FastAPI, service: Service) -> None:
   routes = documentation.Routes(app, _TAG)
 
   def predict_at(path, **options):
-    @routes.post(path, PredictBody, _refined, name=f"predict {path}", **options)
+    options |= {"answer": answer_schemas.PREDICTED, "name": f"predict {path}"}
+
+    @routes.post(path, PredictBody, _refined, **options)
     async def predict(request: Request) -> Response:
       """Answers each item of a batch."""
       return await _predict(service, request)
 
-  def get_at(path, answer, name, **options):
+  def get_at(path, said_of, name, **options):
     @routes.get(path, name=f"{name} {path}", **options)
     async def get(request: Request) -> Response:
       """Says what is served."""
-      return json_answer(request, to_json(answer(model_of(service, request))))
+      return json_answer(request, to_json(said_of(model_of(service, request))))
 
   for version in ("", "/versions/{version:model}", "/labels/{label:model}"):
     path = "/v1/models/{name:model}" + version
     shown_where = {"include_in_schema": not version}
     predict_at(f"{path}:predict", **shown_where)
-    get_at(f"{path}/metadata", _metadata, "metadata", **shown_where)
-    get_at(path, _status, "status", **shown_where)
+    metadata, status = answer_schemas.METADATA, answer_schemas.STATUS
+    get_at(f"{path}/metadata", _metadata, "metadata", answer=metadata, **shown_where)
+    get_at(path, _status, "status", answer=status, **shown_where)
 
 
 def _refined(schema: documentation.Schema, model: Any) -> documentation.Schema:
@@ -63,12 +66,16 @@ def _refined(schema: documentation.Schema, model: Any) -> documentation.Schema:
     pair = documentation.list_of(item_schemas.TEXT, 2)
     forms = [item_schemas.TEXT, pair, item_schemas.ids_of(model)]
     items = documentation.list_of({"anyOf": forms})
+  if ability == "masked_words":
+    items = documentation.list_of(item_schemas.masked_text(processor.mask_token))
   schema["properties"] |= {"instances": items, "inputs": items, "signature_name": signature}
   schema["properties"]["inputs"] = {
     **items,
     "description": "Items; or an object that has a list of texts for each of the model's inputs.",
   }
-  return documentation.with_one_of(schema, "instances", "inputs")
+  names, examples = ("instances", "inputs"), item_schemas.examples_of(ability, processor)
+  schema["examples"] = [{name: examples} for name in names if examples]
+  return documentation.with_one_of(schema, *names)
 
 
 def model_of(service: Service, request: Request) -> Any:

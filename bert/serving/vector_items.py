@@ -19,7 +19,7 @@ def refined(name: str, schema: Schema, model: Any) -> Schema | None:
   width = model.servable.config.hidden_size
   number = {"type": "integer", "minimum": 1, "maximum": width}
   schema["properties"]["dimensions"] = {"anyOf": [number, {"type": "null"}]}
-  return schema
+  return documentation.with_examples(schema, {name: item_schemas.TEXTS})
 
 
 def check_dimensions(dimensions: int | None, model: Any) -> None:

@@ -14,7 +14,7 @@ Letters in shapes: S = sequence length of a row, C = number of classes.
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,6 +71,19 @@ class Answering:
     """
     del settings
     return cls(kind_of(facts), tokenizer, max_seq_length)
+
+  @classmethod
+  def facts_of_outputs(
+    cls, outputs: Collection[str], label_names: Sequence[str]
+  ) -> dict[str, Any] | None:
+    """Returns facts of a run whose SavedModel gives some outputs; None if it is of another kind.
+
+    Args:
+      outputs: names of the answers in the graph.
+      label_names: of its classes; empty where they are not known.
+    """
+    del outputs, label_names
+    return None
 
   @classmethod
   def head_settings(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +147,7 @@ class Answering:
 
     Args:
       answer: of `answer`.
-      scores: of the rows that it was made of.
+      scores: of the rows that it was made of; only raw scores need them.
       raw_scores: whether scores are the model's own instead of probabilities, where it has both.
 
     Returns:
@@ -195,6 +208,29 @@ def of_run(
   answering_class = kind_of(facts).answering_class()
   check_options(answering_class, options)
   return answering_class.of_run(facts, settings, tokenizer, max_seq_length, **options)
+
+
+def of_saved_model(
+  inputs: Collection[str], outputs: Collection[str], label_names: Sequence[str], tokenizer: Any
+) -> Answering | None:
+  """Makes what says the meaning of a SavedModel's answers; the graph makes rows and answers itself.
+
+  Args:
+    inputs: names of its texts.
+    outputs: names of its answers.
+    label_names: of its classes; empty where they are not known.
+    tokenizer: of the model.
+
+  Returns:
+    None where no kind of task has such outputs.
+  """
+  for kind in kinds.registered().values():
+    facts = kind.answering_class().facts_of_outputs(outputs, label_names)
+    if facts is not None and set(inputs) <= set(kind.inputs):
+      found = of_run({**kind.facts, **facts}, {}, tokenizer, kind.max_seq_length)
+      found.inputs = tuple(name for name in kind.inputs if name in inputs)
+      return found
+  return None
 
 
 def check_options(answering_class: type[Answering], options: Mapping[str, Any]) -> None:

@@ -17,6 +17,12 @@ class ChoiceAnswers(Answering):
   list_inputs: ClassVar = ("choices",)
   display = "choices"
 
+  @classmethod
+  def facts_of_outputs(cls, outputs, label_names):
+    """Recognises the number of a choice."""
+    del label_names
+    return {} if "choice" in outputs else None
+
   def rows(self, item):
     """Makes the rows of the text with each choice."""
     context, choices = (item[name] for name in self.inputs)
@@ -36,8 +42,9 @@ class ChoiceAnswers(Answering):
 
   def predictions(self, answer, scores, raw_scores=False):
     """Lists the numbers of the choices, from 0, as labels."""
-    logits = np.concatenate([each["logits"] for each in scores])
-    values = logits if raw_scores else answer["probabilities"]
+    values = np.asarray(answer["probabilities"])
+    if raw_scores:
+      values = np.concatenate([each["logits"] for each in scores])
     order = np.argsort(-values, kind="stable")
     return [{"label": str(index), "score": float(values[index])} for index in order.tolist()]
 

@@ -74,6 +74,16 @@ class SentenceAnswers(Answering):
       threshold,
     )
 
+  @classmethod
+  def facts_of_outputs(cls, outputs, label_names):
+    """Recognises classes whose names are known, and a score alone."""
+    if set(outputs) == {"score"}:
+      return {"labels": ["score"], "problem_type": "regression"}
+    if "label_names" not in outputs or not label_names:
+      return None
+    problem_type = "multi_label" if "labels" in outputs else "classification"
+    return {"labels": list(label_names), "problem_type": problem_type}
+
   def rows(self, item):
     """Makes one row, or one of each window."""
     if self._windows is None:
@@ -94,10 +104,10 @@ class SentenceAnswers(Answering):
 
   def predictions(self, answer, scores, raw_scores=False):
     """Lists all classes, or the score alone, which is called so."""
-    logits = self._pooled(scores)
     if self._problem_type == "regression":
-      return [{"label": "score", "score": float(logits[0]) if raw_scores else answer["score"]}]
-    values = logits if raw_scores else answer["probabilities"]
+      score = float(self._pooled(scores)[0]) if raw_scores else answer["score"]
+      return [{"label": "score", "score": score}]
+    values = self._pooled(scores) if raw_scores else answer["probabilities"]
     found = zip(self._labels, values, strict=True)
     ranked = sorted(found, key=lambda pair: -pair[1])
     return [{"label": label, "score": float(value)} for label, value in ranked]
@@ -109,7 +119,7 @@ class SentenceAnswers(Answering):
     """
     if self._problem_type == "regression":
       return answer["score"]
-    if len(self._labels) == 1:
+    if len(self._labels) == 1:  # softmax made it 1
       return float(sigmoid(self._pooled(scores))[0])
     return float(answer["probabilities"][1]) if len(self._labels) == 2 else None
 

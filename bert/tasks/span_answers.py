@@ -123,6 +123,12 @@ class SpanAnswers(Answering):
       **values,
     )
 
+  @classmethod
+  def facts_of_outputs(cls, outputs, label_names):
+    """Recognises a place in a text."""
+    del label_names
+    return {} if {"answer", "start", "end"} <= set(outputs) else None
+
   @property
   def example(self):
     """A question that the paragraph answers."""

@@ -63,6 +63,11 @@ class TagAnswers(Answering):
       segment_id = settings.get("segment_id", 0)
     return cls(kind_of(facts), tokenizer, max_seq_length, facts["labels"], doc_stride, segment_id)
 
+  @classmethod
+  def facts_of_outputs(cls, outputs, label_names):
+    """Recognises tags."""
+    return {"labels": list(label_names)} if "tags" in outputs else None
+
   def rows(self, item):
     """Makes the windows; none of a text without a word. Each remembers the places of its words."""
     words = [match.group() for match in _WORD.finditer(*item.values())]

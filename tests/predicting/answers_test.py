@@ -119,11 +119,14 @@ def both(task, vocabulary, folder):
   model_class = kind.model_class()
   options = model_class.options_of_run(run)
   model = model_class(config, vocab_file, lower, max_seq_length=length, **options)
-  graph = Predictor._of_texts(LoadedFunction.of_strings(model.signature(), model), 4, 64)
+  signature = model.signature()
+  graph = Predictor._of_texts(LoadedFunction.of_strings(signature, model), 4, 64)
   head = kind.head_class().of_run(facts, settings)
   engine = TensorFlowEngine(token_graph.of_task(config, head, skip_padding=True))
   made = answering.of_run(facts, settings, tokenizer, length)
-  return graph, Predictor.of_engine(engine, made, 4, 64), items
+  names = signature.structured_input_signature[1], signature.structured_outputs
+  meaning = answering.of_saved_model(*names, facts.get("labels", ()), tokenizer)
+  return graph, Predictor.of_engine(engine, made, 4, 64), items, (made, meaning)
 
 
 def differences(expected, found, place=""):
@@ -159,9 +162,12 @@ def may_differ(item, vocabulary) -> bool:
 
 
 def check(task, vocabulary, folder):
-  graph, answer, items = both(task, vocabulary, folder)
+  graph, answer, items, (made, meaning) = both(task, vocabulary, folder)
+  for name in ("display", "inputs", "label_names"):
+    assert getattr(meaning, name) == getattr(made, name)
   for item, expected, found in zip(items, graph(items), answer(items), strict=True):
     assert not differences(expected, found) or may_differ(item, vocabulary), item
+    assert not differences(meaning.predictions(expected, ()), made.predictions(expected, ()))
 
 
 @pytest.mark.parametrize("task", ["windows"])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert import tokenization
-from bert.predicting.processors import AnswerProcessor, Processor, VectorProcessor
+from bert.predicting.processors import AnswerProcessor, Processor, TextProcessor, VectorProcessor
 from bert.serving.errors import InvalidInput, UnknownModel
 from bert.tasks import answering, kinds
 from tests.kit.paths import SAMPLE_VOCAB
@@ -157,12 +157,24 @@ def reader() -> Servable:
   return task({"task_name": "squad"}, scores, {"doc_stride": 8, "max_query_length": 12})
 
 
+def saved_model(outputs, scores) -> Servable:
+  """A SavedModel of two texts with such outputs, whose classes are 0 and 1."""
+  inputs = ("text_a", "text_b")
+  meaning = answering.of_saved_model(inputs, outputs, ["0", "1"], tokenizer())
+  processor = TextProcessor(inputs, answering=meaning)
+  return Servable({"answers": Ability("answers", processor, scores)}, engine="tensorflow")
+
+
 def encoder() -> Servable:
   processor = VectorProcessor(tokenizer(), LENGTH)
   vectors = Ability("vectors", processor, lambda row: {"vectors": _random(row, WIDTH)})
   attention = Ability("attention", _Attention(), lambda row: {})
-  masked = Ability("masked_words", _MaskedWords(), lambda row: {})
+  masked = Ability("masked_words", _MaskedWords(), _word_ids)
   return Servable({"vectors": vectors, "masked_words": masked, "attention": attention})
+
+
+def _word_ids(row):
+  return {"ids": np.array([[7, 9]] * row["item"].count("[MASK]"))}
 
 
 class _Attention(Processor):

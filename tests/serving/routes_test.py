@@ -15,6 +15,7 @@ from bert.serving import app, general_routes
 from bert.serving.errors import BackendError, Overloaded, WorkerDied
 from bert.serving.metrics import Metrics
 from bert.serving.settings import Settings
+from tests.kit import json_schemas
 from tests.serving import fake_models
 
 TEXT, OTHER = "The storm closed both runways.", "No aircraft could land."
@@ -54,6 +55,15 @@ def answer(models, name, item):
   rows = ability.processor.featurize(item)
   scores = [ability.scores(row) for row in rows]
   return ability.processor.finish(rows, scores), scores
+
+
+def _examples(operation):
+  """The examples of a route's bodies, of all models."""
+  forms = [operation["requestBody"]["content"]["application/json"]["schema"]]
+  while forms:
+    form = forms.pop()
+    forms += form.get("anyOf", [])
+    yield from form.get("examples", [])
 
 
 def as_json(value):
@@ -242,7 +252,77 @@ class TestPipelines:
 
   def test_fill_mask(self, client):
     found = post(client, "/", {"inputs": "In [MASK].", "model": "encoder"})
-    assert found[0] == {"score": 0.75, "token_str": "paris", "sequence": "In paris."}
+    assert found[0] == {
+      **{"score": 0.75, "token": 7, "token_str": "paris"},
+      "sequence": "In paris.",
+    }
+    body = {"inputs": "[MASK] or [MASK].", "model": "encoder", "parameters": {"top_k": 1}}
+    first, second = post(client, "/", body)
+    assert [first[0]["sequence"], second[0]["sequence"]] == ["paris or [MASK].", "[MASK] or paris."]
+    assert [len(first), len(second)] == [1, 1]
+
+  def test_one_of_several_models(self, client):
+    """The client names no model, but its address may."""
+    [found] = post(client, "/models/mrpc", {"inputs": TEXT})
+    assert {each["label"] for each in found} == {"0", "1"}
+    assert len(post(client, "/models/encoder", {"inputs": TEXT})[0]) == fake_models.WIDTH
+    assert "is served" in post(client, "/models/nobody", {"inputs": TEXT}, 404)["error"]
+    assert "Say which" in post(client, "/", {"inputs": TEXT}, 404)["error"]
+
+  @pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+      ({"targets": ["a"]}, "`parameters.targets` is no name"),
+      ({"function_to_apply": "none"}, "`parameters.function_to_apply` is no name"),
+      ({"aggregation_strategy": "none"}, "'simple' or 'first' is needed"),
+      ({"top_k": 0}, "a number of at least 1 is needed"),
+    ],
+  )
+  def test_what_it_does_not_do_is_refused(self, client, parameters, words):
+    body = {"inputs": TEXT, "parameters": parameters, "model": "mrpc"}
+    assert words in post(client, "/", body, 422)["error"]
+
+
+class TestSavedModels:
+  """Graphs from texts to answers, whose scores stay inside."""
+
+  @staticmethod
+  def classes(row):
+    second = np.float32(len(row["text_b"]) / 100)
+    labels = np.array([b"0", b"1"], object)
+    return {"label": b"0", "label_names": labels, "probabilities": np.array([1 - second, second])}
+
+  @staticmethod
+  def client(scores):
+    outputs = scores({"text_a": "a", "text_b": "b"})
+    models = fake_models.FakeModels({"saved": fake_models.saved_model(outputs, scores)})
+    return TestClient(app.create(models, Settings(), Metrics()))
+
+  def test_classes_have_scores(self):
+    with self.client(self.classes) as client:
+      found = post(client, "/predict", {"inputs": [["a", "b" * 70], ["a"]]})
+      assert [[each["label"] for each in its] for its in found] == [["1", "0"], ["0", "1"]]
+      assert [each["score"] for each in found[0]] == pytest.approx([0.7, 0.3])
+      message = post(client, "/predict", {"inputs": "a", "raw_scores": True}, 422)["error"]
+      assert "leave out `raw_scores`" in message
+
+  def test_pairs_are_ranked(self):
+    with self.client(self.classes) as client:
+      found = post(client, "/rerank", {"query": "a", "texts": ["b", "b" * 5, "b" * 3]})
+      assert [each["index"] for each in found] == [1, 2, 0]
+      assert [each["score"] for each in found] == pytest.approx([0.05, 0.03, 0.01])
+
+  def test_the_page_knows_them(self):
+    with self.client(self.classes) as client:
+      [model] = client.get("/info").json()["models"]
+      assert (model["display"], model["labels"]) == ("classes", ["0", "1"])
+      assert post(client, "/answer", {"items": [model["example"]]})["answers"][0]["label"] == "0"
+
+  def test_what_no_task_of_ours_answers_stays_as_it_is(self):
+    with self.client(lambda row: {"stars": np.float32(4.5)}) as client:
+      assert post(client, "/predict", {"inputs": "a"}) == [{"stars": 4.5}]
+      assert "cannot rank" in post(client, "/rerank", {"query": "a", "texts": ["b"]}, 422)["error"]
+      assert client.get("/info").json()["models"][0]["display"] == "values"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -381,12 +461,41 @@ class TestGeneral:
     models = [each["properties"]["model"]["enum"] for each in bodies["/answer"]["anyOf"]]
     assert models == [["mrpc"], ["ner"], ["squad"], ["swag"], ["sts"]]
 
+  def test_the_document_s_examples_are_answered_as_it_says(self, client, models):
+    document = client.get("/openapi.json")
+    assert "$defs" not in document.text  # what refers to them would lead nowhere
+    tried = set()
+    for path, operations in document.json()["paths"].items():
+      for method, operation in operations.items():
+        content = operation["responses"]["200"].get("content", {})
+        answer = content.get("application/json")
+        assert (answer and answer["schema"]) or path in ("/", "/metrics"), path
+        if method == "get" and answer:
+          assert json_schemas.misfit(answer["schema"], client.get(path).json()) is None, path
+        for body in _examples(operation) if method == "post" else ():
+          found = post(client, path, body)
+          assert json_schemas.misfit(answer["schema"], found) is None, (path, found)
+          tried.add(path)
+    assert len(tried) >= 13 + 2 * len(models.names)
+
   def test_the_document_leaves_out_what_no_model_can_do(self):
     one = fake_models.FakeModels({"only": fake_models.tagger()})
     with TestClient(app.create(one, Settings(), Metrics())) as client:
       paths = client.get("/openapi.json").json()["paths"]
     assert "/answer" in paths
     assert not {"/embed", "/v1/embeddings", "/masked_words", "/attention", "/rerank"} & set(paths)
+
+  @pytest.mark.parametrize("ability", ["vectors", "masked_words", "attention"])
+  def test_a_model_that_does_one_thing_has_a_document(self, ability):
+    encoder = fake_models.encoder()
+    alone = encoder._replace(abilities={ability: encoder.abilities[ability]})
+    one = fake_models.FakeModels({"only": alone})
+    with TestClient(app.create(one, Settings(), Metrics())) as client:
+      paths = client.get("/openapi.json").json()["paths"]
+      assert ("post" in paths["/"]) == (ability != "attention")
+      for path, operations in paths.items():
+        for body in _examples(operations["post"]) if "post" in operations else ():
+          post(client, path, body)
 
   def test_the_page_and_its_files_are_served(self, client):
     for path in ("/", "/docs"):

@@ -5,7 +5,6 @@ Alone: python -m pytest tests/serving/zmq_server_test.py (a second; needs pyzmq)
 
 import asyncio
 import json
-import socket
 
 import numpy as np
 import pytest
@@ -13,26 +12,13 @@ import pytest
 from bert.serving.metrics import Metrics
 from bert.serving.service import Service
 from bert.serving.settings import Settings
+from tests.kit.server_program import two_free_ports
 from tests.serving import fake_models
 
 zmq = pytest.importorskip("zmq")
 pytest.importorskip("zmq.asyncio")
 
 TEXT, OTHER = "The storm closed both runways.", "No aircraft could land."
-
-
-def free_port() -> int:
-  """A port that is free, and so is the next one."""
-  for _ in range(100):
-    with socket.socket() as one, socket.socket() as other:
-      one.bind(("127.0.0.1", 0))
-      number = one.getsockname()[1]
-      try:
-        other.bind(("127.0.0.1", number + 1))
-      except OSError:
-        continue
-      return number
-  pytest.fail("there are no two free ports beside each other")
 
 
 class Client:
@@ -63,7 +49,7 @@ def run(talk):
   service = Service(models, Settings(max_inputs=3), Metrics())
 
   async def main():
-    port = free_port()
+    port = two_free_ports()
     async with zmq_server.served(service, "127.0.0.1", port):
       client = Client(port)
       try:
@@ -164,7 +150,7 @@ def test_a_port_in_use_is_one_line():
   service = Service(fake_models.all_kinds(), Settings(), Metrics())
 
   async def main():
-    port = free_port()
+    port = two_free_ports()
     async with zmq_server.served(service, "127.0.0.1", port):
       with pytest.raises(OSError, match=f"--zmq_port={port}: port {port}: Address already in use"):
         async with zmq_server.served(service, "127.0.0.1", port):

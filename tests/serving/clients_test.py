@@ -1,0 +1,294 @@
+"""Clients that others have written ask a server; its answers are those of `Predictor`.
+
+Alone: python -m pytest tests/serving/clients_test.py (a minute); clients in an environment of their
+own: tests/serving/more_clients_test.py
+"""
+
+import asyncio
+import base64
+import json
+import shutil
+import subprocess
+
+import huggingface_hub
+import numpy as np
+import openai
+import pytest
+import requests
+
+from bert.predicting import masked_words
+from bert.predicting.predictor import Predictor
+from tests.kit.server_program import Program
+from tests.serving import client_models
+from tests.serving.client_models import MASKED, PAIRS, QUESTION, SENTENCE, TEXTS, units
+
+pytestmark = pytest.mark.ci
+
+IDS = [[7, 9, 11], [40]]
+VECTORS = ("encoder", "minilm")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+  return client_models.write(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def program(folders, tmp_path_factory):
+  found = Program(tmp_path_factory.mktemp("program"), *client_models.flags(folders))
+  yield found
+  found.kill()
+
+
+@pytest.fixture(scope="module")
+def predictors(folders):
+  found = {name: Predictor.load(path) for name, path in folders.items() if name != "words"}
+  return {**found, "words": masked_words.from_checkpoint(folders["words"], max_seq_length=None)}
+
+
+@pytest.fixture(params=VECTORS)
+def name(request, folders):
+  """A model of vectors."""
+  if request.param not in folders:
+    request.getfixturevalue("data_dir")  # it skips, or fails where the data have to be there
+  return request.param
+
+
+def assert_close(found, expected):
+  np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def probabilities(predictor, items):
+  """The probabilities of each item by label."""
+  return [
+    dict(zip(each["label_names"], each["probabilities"], strict=True)) for each in predictor(items)
+  ]
+
+
+def assert_labels(found, expected):
+  """Compares labels with scores, sorted, with probabilities by label."""
+  assert {each["label"] for each in found} == set(expected)
+  assert_close([each["score"] for each in found], [expected[each["label"]] for each in found])
+  assert_close([each["score"] for each in found], sorted(expected.values(), reverse=True))
+
+
+# ---------------------------------------------------------------------------------------------
+# openai.
+
+
+class TestOpenAI:
+  @pytest.fixture(scope="class")
+  def embeddings(self, program):
+    client = openai.OpenAI(base_url=f"{program.address}/v1", api_key="none", max_retries=0)
+    return client.embeddings
+
+  @pytest.mark.parametrize("options", [{}, {"encoding_format": "float"}], ids=["default", "float"])
+  def test_texts(self, embeddings, predictors, name, options):
+    found = embeddings.create(input=TEXTS, model=name, **options)
+    assert_close([each.embedding for each in found.data], units(predictors[name](TEXTS)))
+    [alone] = embeddings.create(input=TEXTS[0], model=name, **options).data
+    assert_close(alone.embedding, units(predictors[name](TEXTS[:1]))[0])
+
+  def test_by_default_it_asks_for_base64(self, embeddings, name):
+    raw = embeddings.with_raw_response.create(input=TEXTS, model=name)
+    [entry, *_] = json.loads(raw.content)["data"]
+    assert isinstance(entry["embedding"], str)
+
+  def test_ids(self, embeddings, predictors, name):
+    found = embeddings.create(input=IDS, model=name).data
+    assert_close([each.embedding for each in found], units(predictors[name](IDS)))
+    [alone] = embeddings.create(input=IDS[0], model=name).data
+    assert_close(alone.embedding, units(predictors[name](IDS[:1]))[0])
+
+  def test_fewer_dimensions(self, embeddings, predictors, name):
+    [found] = embeddings.create(input=TEXTS[0], model=name, dimensions=4).data
+    assert_close(found.embedding, units([predictors[name](TEXTS[:1])[0][:4]])[0])
+
+  def test_many_at_once(self, program, predictors, name):
+    async def main():
+      async with openai.AsyncOpenAI(base_url=f"{program.address}/v1", api_key="none") as client:
+        calls = (client.embeddings.create(input=text, model=name) for text in TEXTS * 4)
+        return [found.data[0].embedding for found in await asyncio.gather(*calls)]
+
+    assert_close(asyncio.run(main()), units(predictors[name](TEXTS * 4)))
+
+  def test_it_reads_our_errors(self, embeddings):
+    with pytest.raises(openai.UnprocessableEntityError, match="check_embedding_ctx_length=False"):
+      embeddings.create(input=[[100257]], model="encoder")
+    with pytest.raises(openai.NotFoundError, match="There is no model 'nobody'"):
+      embeddings.create(input="a", model="nobody")
+
+  def test_models(self, program, folders):
+    client = openai.OpenAI(base_url=f"{program.address}/v1", api_key="none")
+    assert {each.id for each in client.models.list()} == set(folders)
+    assert client.models.retrieve("pairs").id == "pairs"
+
+
+# ---------------------------------------------------------------------------------------------
+# huggingface_hub.
+
+
+class TestHuggingFace:
+  @pytest.fixture(scope="class")
+  def client(self, program):
+    return lambda name: huggingface_hub.InferenceClient(f"{program.address}/models/{name}")
+
+  def test_feature_extraction(self, client, predictors, name):
+    expected = predictors[name](TEXTS)
+    for text, vector in zip(TEXTS, expected, strict=True):
+      assert_close(client(name).feature_extraction(text), units([vector]))
+      found = client(name).feature_extraction(text, normalize=False, truncation_direction="right")
+      assert_close(found, [vector])
+    assert_close(client(name).feature_extraction(TEXTS), units(expected))
+
+  @pytest.mark.parametrize("option", [{"truncation_direction": "left"}, {"prompt_name": "query"}])
+  def test_what_cannot_be_done_is_refused(self, client, option):
+    with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match="422"):
+      client("encoder").feature_extraction(TEXTS[0], **option)
+
+  def test_sentence_similarity(self, client, predictors, name):
+    vectors = units(predictors[name](TEXTS))
+    found = client(name).sentence_similarity(TEXTS[0], TEXTS[1:])
+    assert_close(found, vectors[1:] @ vectors[0])
+
+  def test_text_classification(self, client, predictors):
+    for text, expected in zip(TEXTS, probabilities(predictors["pairs"], TEXTS), strict=True):
+      assert_labels(client("pairs").text_classification(text), expected)
+      [best] = client("pairs").text_classification(text, top_k=1)
+      assert best.score == pytest.approx(max(expected.values()), abs=1e-5)
+    pair = {"text": PAIRS[0][0], "text_pair": PAIRS[0][1]}
+    found = client("pairs").text_classification(pair)
+    assert_labels(found, probabilities(predictors["pairs"], PAIRS[:1])[0])
+
+  def test_token_classification(self, client, predictors):
+    found = client("entities").token_classification(SENTENCE)
+    [expected] = predictors["entities"]([SENTENCE])
+    expected = expected["entities"]
+    assert expected
+    assert [(each.entity_group, each.word, each.start, each.end) for each in found] == [
+      (each["type"], each["text"], each["start"], each["end"]) for each in expected
+    ]
+    assert_close([each.score for each in found], [each["probability"] for each in expected])
+
+  def test_question_answering(self, client, predictors):
+    found = client("questions").question_answering(**QUESTION)
+    [expected] = predictors["questions"]([QUESTION])
+    assert (found.answer, found.start, found.end) == tuple(
+      expected[each] for each in ("answer", "start", "end")
+    )
+    assert found.score == pytest.approx(expected["probability"], abs=1e-5)
+
+  def test_fill_mask(self, client, predictors, folders):
+    found = client("words").fill_mask(MASKED)
+    [[expected]] = (each["masks"] for each in predictors["words"]([MASKED]))
+    vocab = (folders["words"] / "vocab.txt").read_text().split()
+    assert [vocab[each.token] for each in found] == [each["token"] for each in expected]
+    assert [each.token_str for each in found] == [each["token"] for each in expected]
+    assert_close([each.score for each in found], [each["probability"] for each in expected])
+    assert found[0].sequence == MASKED.replace("[MASK]", expected[0]["token"])
+    assert len(client("words").fill_mask(MASKED, top_k=2)) == 2
+
+
+# ---------------------------------------------------------------------------------------------
+# curl, and requests.
+
+
+@pytest.fixture
+def curl(program, tmp_path):
+  """Posts JSON with curl, as a form that is none, and from a file."""
+  if not shutil.which("curl"):
+    pytest.skip("there is no curl")
+
+  def ask(path, body):
+    file = tmp_path / "body.json"
+    file.write_text(json.dumps(body, ensure_ascii=False), encoding="utf-8")
+    command = ["curl", "--silent", "--show-error", "--fail", f"{program.address}{path}"]
+    answers = [
+      json.loads(subprocess.run([*command, *more], capture_output=True, check=True).stdout)
+      for more in (["-d", file.read_text(encoding="utf-8")], ["--data-binary", f"@{file}"])
+    ]
+    assert answers[0] == answers[1] or "time_ms" in answers[0]
+    return answers[0]
+
+  return ask
+
+
+@pytest.fixture(scope="module")
+def session():
+  with requests.Session() as session:
+    yield session
+
+
+class TestCurl:
+  def test_vectors(self, curl, predictors, name):
+    vectors = units(predictors[name](TEXTS))
+    found = curl("/v1/embeddings", {"input": TEXTS, "model": name})["data"]
+    assert_close([each["embedding"] for each in found], vectors)
+    assert_close(curl("/embed", {"inputs": TEXTS, "model": name}), vectors)
+    raw = curl("/vectors", {"items": TEXTS, "model": name})["vectors"]
+    assert_close(raw, predictors[name](TEXTS))
+    matrix = curl("/similarity", {"texts": TEXTS, "model": name})["similarities"]
+    assert_close(matrix, vectors @ vectors.T)
+    ranked = curl("/rerank", {"query": TEXTS[0], "texts": TEXTS[1:], "model": name})
+    expected = vectors[1:] @ vectors[0]
+    assert_close([each["score"] for each in ranked], sorted(expected, reverse=True))
+    assert_close([each["score"] for each in ranked], expected[[each["index"] for each in ranked]])
+
+  def test_pairs(self, curl, predictors):
+    expected = probabilities(predictors["pairs"], PAIRS)
+    found = curl("/predict", {"inputs": PAIRS, "model": "pairs"})
+    for its, wanted in zip(found, expected, strict=True):
+      assert_labels(its, wanted)
+    query, *texts = TEXTS
+    ranked = curl("/rerank", {"query": query, "documents": texts, "model": "pairs"})["results"]
+    of_pairs = probabilities(predictors["pairs"], [(query, text) for text in texts])
+    relevant = np.array([each["1"] for each in of_pairs])
+    assert_close(
+      [each["relevance_score"] for each in ranked], relevant[[each["index"] for each in ranked]]
+    )
+
+  def test_masked_words(self, curl, predictors):
+    [found] = curl("/masked_words", {"items": [MASKED]})["masked_words"]
+    [expected] = predictors["words"]([MASKED])
+    assert set(found) == set(expected) == {"text", "masks"}
+    [guesses], [wanted] = found["masks"], expected["masks"]
+    assert [each["token"] for each in guesses] == [each["token"] for each in wanted]
+    assert_close([each["probability"] for each in guesses], [w["probability"] for w in wanted])
+
+
+class TestRequests:
+  def post(self, session, program, path, body):
+    response = session.post(f"{program.address}{path}", json=body, timeout=60)
+    response.raise_for_status()
+    return response.json()
+
+  def test_tensorflow_serving(self, session, program, predictors):
+    path = "/v1/models/pairs:predict"
+    rows = [dict(zip(("text_a", "text_b"), pair, strict=True)) for pair in PAIRS]
+    expected = [each["probabilities"] for each in predictors["pairs"](PAIRS)]
+    coded = {name: {"b64": base64.b64encode(t.encode()).decode()} for name, t in rows[0].items()}
+    for instances, wanted in ((rows, expected), (PAIRS, expected), ([coded], expected[:1])):
+      found = self.post(session, program, path, {"instances": instances})["predictions"]
+      assert_close([each["probabilities"] for each in found], wanted)
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    found = self.post(session, program, path, {"inputs": columns})["outputs"]
+    assert_close(found["probabilities"], expected)
+    assert found["label"] == [each["label"] for each in predictors["pairs"](PAIRS)]
+
+  def test_tensorflow_serving_of_vectors(self, session, program, predictors, name):
+    path = f"/v1/models/{name}/versions/1:predict"
+    found = self.post(session, program, path, {"instances": TEXTS})["predictions"]
+    assert_close(found, predictors[name](TEXTS))
+
+  def test_bert_as_service(self, session, program, predictors, name):
+    # In a text of several lines ` ||| ` separates nothing, as in the original.
+    texts = [*TEXTS, " ||| ".join(PAIRS[2]), " ||| ".join(PAIRS[0])]
+    items = [*TEXTS, PAIRS[2], texts[-1]]
+    body = {"id": 123, "texts": texts, "is_tokenized": False}
+    found = self.post(session, program, "/encode", {**body, "model": name})
+    assert found["id"] == 123
+    assert_close(found["result"], predictors[name](items))
+    words = [["ada", "bob", "."]]
+    body = {"id": 1, "texts": words, "is_tokenized": True, "model": name}
+    found = self.post(session, program, "/encode", body)["result"]
+    assert_close(found, predictors[name]([{"words": words[0]}]))
