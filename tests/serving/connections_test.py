@@ -5,7 +5,7 @@ Alone: python -m pytest tests/serving/connections_test.py (seconds)
 
 import asyncio
 import contextlib
-import http.client
+import errno
 import json
 import socket
 import threading
@@ -18,6 +18,7 @@ from bert.serving import app, connections, http_server
 from bert.serving.metrics import Metrics
 from bert.serving.settings import Settings
 from tests.serving.running_server import EMBED, HEAD, Running, rest_of, started
+
 
 @pytest.fixture
 def running():
@@ -162,7 +163,43 @@ def test_a_port_in_use_is_one_line():
       http_server.open_port("127.0.0.1", number)
 
 
-@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
+def test_a_port_that_another_server_has_taken_meanwhile_is_one_line():
+  with http_server.open_port("127.0.0.1", 0) as first:
+    number = first.getsockname()[1]
+    with http_server.open_port("127.0.0.1", number) as second:
+      first.listen()
+      with pytest.raises(OSError, match=f"^--port={number}: the port is in use. Choose another"):
+        http_server.run(http_server.make(None, drain_s=1), second)
+
+
+def test_a_port_for_the_administrator_is_one_line(monkeypatch):
+  def bind(self, address):
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+  monkeypatch.setattr(socket.socket, "bind", bind)
+  with pytest.raises(OSError, match=r"^--host=127\.0\.0\.1 --port=80: .* choose one above 1023"):
+    http_server.open_port("127.0.0.1", 80)
+
+
+def test_a_name_is_any_of_its_addresses_that_are_here(monkeypatch):
+  found = [
+    (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in ("203.0.113.7", "127.0.0.1")
+  ]
+  monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: found)
+  with http_server.open_port("a.name", 0) as port:
+    assert port.getsockname()[0] == "127.0.0.1"
+
+
+def test_an_address_of_ipv6():
+  try:
+    socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+  except OSError:
+    pytest.skip("this machine has no IPv6")
+  with http_server.open_port("::1", 0) as port:
+    assert port.getsockname()[0] == "::1"
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7", "", "a" * 70])
 def test_an_address_that_is_none_is_one_line(host):
   with pytest.raises(OSError, match=f"--host={host}.*no address of this machine"):
     http_server.open_port(host, 0)

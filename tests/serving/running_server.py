@@ -1,9 +1,9 @@
 """A server on a real port, in a thread of the test; its models compute nothing.
 
-  with running_server.started(max_body_bytes=1000) as running:
-    with running.connect() as connection:
-      connection.sendall(HEAD + b"\\r\\n")
-      answer = rest_of(connection)
+with running_server.started(max_body_bytes=1000) as running:
+  with running.connect() as connection:
+    connection.sendall(HEAD + b"\\r\\n")
+    answer = rest_of(connection)
 """
 
 import contextlib
