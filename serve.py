@@ -183,7 +183,8 @@ def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket
   counts = metrics.Metrics()
   names = ("task", "engine", "precision", "max_seq_length", "vocab_file", "dtype")
   options = served_models.ServingOptions(
-    **_values("workers", "max_batch_tokens", "max_concurrent_requests", "max_wait_s", "reload")
+    **_values("workers", "max_batch_tokens", "max_concurrent_requests", "max_wait_s", "reload"),
+    max_characters=4 * FLAGS.max_body_bytes,
   )
   models = served_models.ServedModels(folders, options, counts, **_values(*names))
   log = request_log.RequestLog(FLAGS.log_format)

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import re
+import socket
 import subprocess
 import time
 
@@ -47,6 +48,35 @@ def test_help_is_quick_and_complete(tmp_path):
 )
 def test_wrong_flags_are_one_message(flags, words):
   assert words in SERVE.error_of(**flags)
+
+
+def test_a_port_in_use_is_one_message():
+  with socket.create_server(("127.0.0.1", 0)) as taken:
+    number = taken.getsockname()[1]
+    message = SERVE.error_of(model="a", port=number)
+  assert message.startswith(f"ERROR: --host=127.0.0.1 --port={number}: the port is in use. Choose")
+
+
+def test_two_models_of_one_name_are_one_message():
+  message = SERVE.error_of("--model=/a/run", "--model=/b/run/")
+  assert "Two models are called run. Give them names: --model=NAME=/b/run/" in message
+
+
+def test_key_files_that_cannot_be_read_are_one_message(tmp_path):
+  assert f"{tmp_path}: Is a directory" in SERVE.error_of(model="a", api_key_file=tmp_path)
+  path = tmp_path / "keys"
+  path.write_bytes(b"\xff\xfe\x00k")
+  assert f"{path}" in SERVE.error_of(model="a", api_key_file=path)
+  path.write_bytes(b"a-key")
+  path.chmod(0)
+  if not os.access(path, os.R_OK):  # the administrator reads all
+    assert f"{path}: Permission denied" in SERVE.error_of(model="a", api_key_file=path)
+
+
+@pytest.mark.ci
+def test_a_batch_that_is_too_small_for_a_text_is_one_message(exports):
+  message = SERVE.error_of(model=exports / "classifier", port=0, max_batch_tokens=15)
+  assert "classifier: max_batch_tokens is 15, but a text of this model may have" in message
 
 
 @pytest.mark.ci

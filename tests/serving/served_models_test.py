@@ -18,6 +18,7 @@ from bert.serving.errors import (
   InvalidInput,
   NotReady,
   Overloaded,
+  TooLarge,
   UnknownModel,
   WorkerDied,
 )
@@ -196,6 +197,22 @@ def test_bad_items_are_refused_by_their_place(channels, folder):
         await sums(models, f"{RAISES}")
       assert models.num_requests == 0
       assert await sums(models, "1") == [1]
+
+  asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+  "items",
+  [["1 " * 50, "1"], [("1 " * 10, "1")] * 5, [{"context": "1 " * 20, "choices": ["1", "2", "3"]}]],
+  ids=["one text", "many with one query", "a context with many ends"],
+)
+def test_what_would_be_read_for_ever_is_refused(channels, folder, monkeypatch, items):
+  async def main():
+    async with serving(folder, max_characters=100) as models:
+      monkeypatch.setattr(made_up_engines.Numbers, "featurize", None)
+      with pytest.raises(TooLarge, match=r"would read 1\d\d characters, .* but at most 100 in a"):
+        await sums(models, *items)
+      assert models.num_requests == 0
 
   asyncio.run(main())
 
