@@ -132,6 +132,9 @@ class Bounds:
     self._bytes -= _FRAME_BYTES * len(body)
     super().on_body(body)  # type: ignore[misc]
 
+  def _unsupported_upgrade_warning(self) -> None:
+    """See uvicorn's protocol, which would advise to install more; there are no web sockets here."""
+
   def _end(self, cycle) -> None:
     """Ends the connection, with a word where nothing else is being answered on it."""
     transport = self.transport  # type: ignore[attr-defined]

@@ -43,6 +43,14 @@ def test_bytes_at_random(running, seed):
   assert max(statuses) < 500
 
 
+def test_who_asks_for_a_web_socket_gets_an_answer(running, caplog):
+  upgrade = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n"
+  with running.connect() as connection:
+    connection.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n" + upgrade)
+    assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+  assert caplog.text == ""
+
+
 def test_a_request_that_is_cut_anywhere(running):
   for end in range(len(REQUEST)):
     with running.connect() as connection:
