@@ -95,7 +95,8 @@ def main(_) -> None:
   keys = read_keys(FLAGS.api_key_file) if FLAGS.api_key_file else ()
   folders = named_folders(FLAGS.model)
   with installation.extra("serve", "serve.py"):
-    from bert.serving import http_server
+    from bert.serving import http_server, request_log
+  request_log.use_format(FLAGS.log_format)
   with http_server.open_port(FLAGS.host, FLAGS.port) as port:
     warn_of_strangers(port.getsockname()[0], bool(keys))
     serve(folders or demonstration_folder(), keys, port)
@@ -188,7 +189,6 @@ def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket
   )
   models = served_models.ServedModels(folders, options, counts, **_values(*names))
   log = request_log.RequestLog(FLAGS.log_format)
-  request_log.use_format(FLAGS.log_format)
   limits = settings.Settings(
     api_keys=keys,
     cors_origins=tuple(FLAGS.cors_origin),
@@ -222,8 +222,7 @@ def _values(*names: str) -> dict[str, Any]:
 
 def what_to_try(models: Any, port: socket.socket) -> str:
   """Says what is served, where the page is, and a first request."""
-  host, number = port.getsockname()[:2]
-  address = f"http://{f'[{host}]' if ':' in host else host}:{number}"
+  address = address_of(*port.getsockname()[:2])
   lines = [f"Serving at {address}/ (a page to try it; {address}/docs lists the routes):"]
   for name in models.names:
     abilities = ", ".join(each.replace("_", " ") for each in models.find(name).servable.abilities)
@@ -232,6 +231,18 @@ def what_to_try(models: Any, port: socket.socket) -> str:
   route, body = example_request(first, len(models.names) > 1)
   lines.append(f"  curl -s {address}{route} -d {shlex.quote(json.dumps(body))}")
   return "\n".join(lines)
+
+
+def address_of(host: str, port: int) -> str:
+  """Returns the address for a browser on this machine.
+
+  Example:
+    >>> address_of("127.0.0.1", 8080), address_of("::1", 8080), address_of("0.0.0.0", 80)
+    ('http://127.0.0.1:8080', 'http://[::1]:8080', 'http://localhost:80')
+  """
+  if ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
+    host = "localhost"
+  return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def example_request(model: Any, is_named: bool) -> tuple[str, dict[str, Any]]:

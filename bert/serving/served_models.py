@@ -13,6 +13,7 @@ it belongs to one event loop. Long texts are read in a thread, so that the loop 
 import asyncio
 import concurrent.futures
 import functools
+import importlib.util
 import math
 import multiprocessing
 import os
@@ -470,9 +471,19 @@ class ServedModels:
 
 
 def found_apart(folder: str | os.PathLike, **options: Any) -> Servable:
-  """Finds a model as `servable.find`, in another process where that needs TensorFlow."""
+  """Finds a model as `servable.find`, in another process where that needs TensorFlow.
+
+  Raises:
+    ValueError, OSError: the folder holds no such model, or TensorFlow is needed and missing.
+  """
   if not servable.needs_tensorflow(folder):
     return servable.find(folder, **options)
+  if importlib.util.find_spec("tensorflow") is None:
+    raise ValueError(
+      f"{folder} {'is no export' if os.path.exists(folder) else 'does not exist'}. Without "
+      "TensorFlow, which is not installed here, only exports are served: export_hub.py "
+      "--format=onnx."
+    )
   kinds.registered()  # whose classes come back
   context = multiprocessing.get_context("spawn")
   with concurrent.futures.ProcessPoolExecutor(1, context) as processes:

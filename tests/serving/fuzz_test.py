@@ -11,6 +11,7 @@ import contextlib
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -42,7 +43,10 @@ def checkpoint(tmp_path_factory):
   """The flag of a checkpoint that guesses masked words."""
   from tests.kit import every_script
 
-  return f"--model=masked={every_script.write_files(tmp_path_factory.mktemp('files')) / 'model'}"
+  folder = every_script.write_files(tmp_path_factory.mktemp("files"))
+  for name in ("vocab.txt", "bert_config.json"):
+    shutil.copy(folder / name, folder / "model")
+  return f"--model=masked={folder / 'model'}"
 
 
 @contextlib.contextmanager

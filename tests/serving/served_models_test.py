@@ -5,6 +5,7 @@ Alone: python -m pytest tests/serving/served_models_test.py (seconds; no TensorF
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import time
 
@@ -426,6 +427,14 @@ def test_a_real_process_is_killed_and_comes_back(folder, monkeypatch):
       assert models.find().pids != [pid]
 
   asyncio.run(main())
+
+
+@pytest.mark.parametrize("what", ["is no export", "does not exist"])
+def test_what_needs_tensorflow_is_one_message_without_it(monkeypatch, tmp_path, what):
+  monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+  path = tmp_path if what == "is no export" else tmp_path / "none"
+  with pytest.raises(ValueError, match=rf"^{path} {what}\. Without TensorFlow, which is not inst"):
+    served_models.found_apart(path)
 
 
 def test_what_needs_no_tensorflow_is_found_here(monkeypatch):
