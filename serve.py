@@ -199,7 +199,7 @@ def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket
 
   def started(error: BaseException | None) -> None:
     if error is None:
-      print(what_to_try(models, port), flush=True)
+      print(what_to_try(models, port, bool(keys)), flush=True)
     else:
       failures.append(error)
       server.stop()
@@ -220,7 +220,7 @@ def _values(*names: str) -> dict[str, Any]:
   return {name: FLAGS[name].value for name in names}
 
 
-def what_to_try(models: Any, port: socket.socket) -> str:
+def what_to_try(models: Any, port: socket.socket, has_keys: bool = False) -> str:
   """Says what is served, where the page is, and a first request."""
   address = address_of(*port.getsockname()[:2])
   lines = [f"Serving at {address}/ (a page to try it; {address}/docs lists the routes):"]
@@ -229,7 +229,8 @@ def what_to_try(models: Any, port: socket.socket) -> str:
     lines.append(f"  {name}: {abilities}")
   first = models.find(models.names[0])
   route, body = example_request(first, len(models.names) > 1)
-  lines.append(f"  curl -s {address}{route} -d {shlex.quote(json.dumps(body))}")
+  key = "-H 'Authorization: Bearer KEY' " if has_keys else ""
+  lines.append(f"  curl -s {address}{route} {key}-d {shlex.quote(json.dumps(body))}")
   return "\n".join(lines)
 
 

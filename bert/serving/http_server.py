@@ -119,6 +119,7 @@ def run(server: Server, port: socket.socket) -> None:
     port.listen(_BACKLOG)
   except OSError as error:
     raise OSError(f"--port={port.getsockname()[1]}: {_why(error)}") from None
+  allow_many_connections()
   config = server.config
   factory = config.get_loop_factory()
   if factory is None:
@@ -131,3 +132,14 @@ def run(server: Server, port: socket.socket) -> None:
   finally:
     asyncio.set_event_loop(None)
     loop.close()
+
+
+def allow_many_connections() -> None:
+  """Raises the limit of open files, often 1,024, to what is allowed: each connection is one."""
+  try:
+    import resource
+  except ImportError:  # Windows, which has no such limit
+    return
+  _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+  with contextlib.suppress(ValueError, OSError):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -155,6 +155,17 @@ def test_the_end_waits_for_requests_in_flight():
   assert running.models.stopped
 
 
+def test_as_many_connections_as_the_system_allows():
+  resource = pytest.importorskip("resource")
+  before = resource.getrlimit(resource.RLIMIT_NOFILE)
+  try:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1] // 2, before[1]))
+    http_server.allow_many_connections()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+  finally:
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
 def test_a_port_in_use_is_one_line():
   with http_server.open_port("127.0.0.1", 0) as taken:
     taken.listen()
