@@ -7,6 +7,7 @@ with httptools it also keeps headers of any size. All hold memory and a connecti
 import asyncio
 import collections
 import json
+from typing import Any
 
 _HEADERS_S = 10.0
 """From the first byte of a request, or from the connection, to the end of its headers."""
@@ -96,6 +97,8 @@ class Bounds:
   that the client is gone, so that the others are computed, and fail when they write.
   """
 
+  transport: Any  # of uvicorn's protocol, as `cycle`, the request whose headers came last
+  cycle: Any
   _bytes = 0  # of the request that is coming, beside its body
 
   def connection_made(self, transport) -> None:
@@ -108,7 +111,7 @@ class Bounds:
     super().on_headers_complete()  # type: ignore[misc]
     while self._cycles and self._cycles[0].response_complete:
       self._cycles.popleft()
-    self._cycles.append(self.cycle)  # type: ignore[has-type]
+    self._cycles.append(self.cycle)
 
   def connection_lost(self, exc: Exception | None) -> None:
     """See `asyncio.Protocol`."""
@@ -119,7 +122,7 @@ class Bounds:
 
   def data_received(self, data: bytes) -> None:
     """See `asyncio.Protocol`."""
-    before = self.cycle  # type: ignore[has-type]
+    before = self.cycle
     self._bytes += len(data)
     super().data_received(data)  # type: ignore[misc]
     if self.cycle is not before:  # its headers are complete
@@ -132,12 +135,17 @@ class Bounds:
     self._bytes -= _FRAME_BYTES * len(body)
     super().on_body(body)  # type: ignore[misc]
 
+  def on_message_complete(self) -> None:
+    """See uvicorn's protocol."""
+    self._bytes = 0
+    super().on_message_complete()  # type: ignore[misc]
+
   def _unsupported_upgrade_warning(self) -> None:
     """See uvicorn's protocol, which would advise to install more; there are no web sockets here."""
 
   def _end(self, cycle) -> None:
     """Ends the connection, with a word where nothing else is being answered on it."""
-    transport = self.transport  # type: ignore[attr-defined]
+    transport = self.transport
     if cycle is not None and not cycle.response_complete:
       transport.abort()
     elif not transport.is_closing():

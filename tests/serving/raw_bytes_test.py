@@ -19,6 +19,7 @@ from tests.serving.running_server import EMBED, HEAD, rest_of, started
 REQUEST = HEAD + b"content-length: %d\r\n\r\n" % len(EMBED) + EMBED
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
 MEGABYTE = b"x" * 1_000_000
+LARGE = HEAD + b"content-length: 1900000\r\n\r\n" + b" " * 1_900_000
 
 
 @pytest.fixture
@@ -101,6 +102,7 @@ WITHOUT_END = {
   **{what: (start, MEGABYTE) for what, start in ENDLESS.items()},
   "headers": (HEAD, b"a: b\r\n" * 100_000),
   "headers of a second request": (REQUEST + HEAD, b"a: b\r\n" * 100_000),
+  "headers after a body": (LARGE + HEAD, b"a: b\r\n" * 100_000),
   "trailers": (CHUNKED + b"1\r\n{\r\n0\r\n", b"a: b\r\n" * 100_000),
   "what is said of a chunk": (CHUNKED + b"1;", MEGABYTE),
 }
