@@ -84,7 +84,7 @@ def fuzz(program, folder, seconds: int) -> int:
       f"http://127.0.0.1:{program.port}/openapi.json",
       *(f"--max-time={seconds}", "--checks=all", f"--exclude-checks={_UNDECIDED}"),
       *("--continue-on-failure", "--no-color", "--generation-database=none"),
-      *("--suppress-health-check=all", "--warnings=off"),
+      *("--suppress-health-check=all", "--warnings=off", "--request-timeout=60"),
     ],
     cwd=folder,
     capture_output=True,
