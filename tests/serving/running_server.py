@@ -9,6 +9,7 @@ with running_server.started(max_body_bytes=1000) as running:
 import contextlib
 import http.client
 import json
+import re
 import socket
 import threading
 import time
@@ -65,6 +66,24 @@ def rest_of(connection: socket.socket) -> bytes:
   while part := connection.recv(65536):
     parts.append(part)
   return b"".join(parts)
+
+
+def one_answer(connection: socket.socket) -> bytes:
+  """One answer, whole, of a connection that stays open."""
+  answer = b""
+  while b"\r\n\r\n" not in answer:
+    answer += _received(connection)
+  head = answer.partition(b"\r\n\r\n")[0]
+  length = len(head) + 4 + int(re.search(rb"content-length: (\d+)", head)[1])
+  while len(answer) < length:
+    answer += _received(connection)
+  return answer
+
+
+def _received(connection: socket.socket) -> bytes:
+  part = connection.recv(65536)
+  assert part, "the connection has ended"
+  return part
 
 
 @contextlib.contextmanager
