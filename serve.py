@@ -95,7 +95,8 @@ def main(_) -> None:
   keys = read_keys(FLAGS.api_key_file) if FLAGS.api_key_file else ()
   folders = named_folders(FLAGS.model)
   with installation.extra("serve", "serve.py"):
-    from bert.serving import http_server
+    from bert.serving import http_server, request_log
+  request_log.use_format(FLAGS.log_format)
   with http_server.open_port(FLAGS.host, FLAGS.port) as port:
     warn_of_strangers(port.getsockname()[0], bool(keys))
     serve(folders or demonstration_folder(), keys, port)
@@ -183,11 +184,11 @@ def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket
   counts = metrics.Metrics()
   names = ("task", "engine", "precision", "max_seq_length", "vocab_file", "dtype")
   options = served_models.ServingOptions(
-    **_values("workers", "max_batch_tokens", "max_concurrent_requests", "max_wait_s", "reload")
+    **_values("workers", "max_batch_tokens", "max_concurrent_requests", "max_wait_s", "reload"),
+    max_characters=4 * FLAGS.max_body_bytes,
   )
   models = served_models.ServedModels(folders, options, counts, **_values(*names))
   log = request_log.RequestLog(FLAGS.log_format)
-  request_log.use_format(FLAGS.log_format)
   limits = settings.Settings(
     api_keys=keys,
     cors_origins=tuple(FLAGS.cors_origin),
@@ -198,7 +199,7 @@ def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket
 
   def started(error: BaseException | None) -> None:
     if error is None:
-      print(what_to_try(models, port), flush=True)
+      print(what_to_try(models, port, bool(keys)), flush=True)
     else:
       failures.append(error)
       server.stop()
@@ -219,18 +220,30 @@ def _values(*names: str) -> dict[str, Any]:
   return {name: FLAGS[name].value for name in names}
 
 
-def what_to_try(models: Any, port: socket.socket) -> str:
+def what_to_try(models: Any, port: socket.socket, has_keys: bool = False) -> str:
   """Says what is served, where the page is, and a first request."""
-  host, number = port.getsockname()[:2]
-  address = f"http://{f'[{host}]' if ':' in host else host}:{number}"
+  address = address_of(*port.getsockname()[:2])
   lines = [f"Serving at {address}/ (a page to try it; {address}/docs lists the routes):"]
   for name in models.names:
     abilities = ", ".join(each.replace("_", " ") for each in models.find(name).servable.abilities)
     lines.append(f"  {name}: {abilities}")
   first = models.find(models.names[0])
   route, body = example_request(first, len(models.names) > 1)
-  lines.append(f"  curl -s {address}{route} -d {shlex.quote(json.dumps(body))}")
+  key = "-H 'Authorization: Bearer KEY' " if has_keys else ""
+  lines.append(f"  curl -s {address}{route} {key}-d {shlex.quote(json.dumps(body))}")
   return "\n".join(lines)
+
+
+def address_of(host: str, port: int) -> str:
+  """Returns the address for a browser on this machine.
+
+  Example:
+    >>> address_of("127.0.0.1", 8080), address_of("::1", 8080), address_of("0.0.0.0", 80)
+    ('http://127.0.0.1:8080', 'http://[::1]:8080', 'http://localhost:80')
+  """
+  if ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
+    host = "localhost"
+  return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def example_request(model: Any, is_named: bool) -> tuple[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import re
+import socket
 import subprocess
 import time
 
@@ -16,6 +17,7 @@ import pytest
 from bert import export_hub, serve
 from tests.kit.script_runs import Script, check_help
 from tests.kit.server_program import Program
+from tests.serving import fake_models
 
 SERVE = Script(serve)
 
@@ -47,6 +49,35 @@ def test_help_is_quick_and_complete(tmp_path):
 )
 def test_wrong_flags_are_one_message(flags, words):
   assert words in SERVE.error_of(**flags)
+
+
+def test_a_port_in_use_is_one_message():
+  with socket.create_server(("127.0.0.1", 0)) as taken:
+    number = taken.getsockname()[1]
+    message = SERVE.error_of(model="a", port=number)
+  assert message.startswith(f"ERROR: --host=127.0.0.1 --port={number}: the port is in use. Choose")
+
+
+def test_two_models_of_one_name_are_one_message():
+  message = SERVE.error_of("--model=/a/run", "--model=/b/run/")
+  assert "Two models are called run. Give them names: --model=NAME=/b/run/" in message
+
+
+def test_key_files_that_cannot_be_read_are_one_message(tmp_path):
+  assert f"{tmp_path}: Is a directory" in SERVE.error_of(model="a", api_key_file=tmp_path)
+  path = tmp_path / "keys"
+  path.write_bytes(b"\xff\xfe\x00k")
+  assert f"{path}" in SERVE.error_of(model="a", api_key_file=path)
+  path.write_bytes(b"a-key")
+  path.chmod(0)
+  if not os.access(path, os.R_OK):  # the administrator reads all
+    assert f"{path}: Permission denied" in SERVE.error_of(model="a", api_key_file=path)
+
+
+@pytest.mark.ci
+def test_a_batch_that_is_too_small_for_a_text_is_one_message(exports):
+  message = SERVE.error_of(model=exports / "classifier", port=0, max_batch_tokens=15)
+  assert "classifier: max_batch_tokens is 15, but a text of this model may have" in message
 
 
 @pytest.mark.ci
@@ -108,6 +139,16 @@ def test_strangers_are_warned_of(warnings):
     serve.warn_of_strangers(address, False)
   assert len(warnings) == 4
   assert "--api_key_file" in warnings[0]
+
+
+def test_what_to_try_names_a_key_where_one_is_needed():
+  models = fake_models.FakeModels({"words": fake_models.encoder()})
+  with socket.create_server(("127.0.0.1", 0)) as port:
+    number = port.getsockname()[1]
+    said = [serve.what_to_try(models, port, has_keys) for has_keys in (False, True)]
+  command = f"curl -s http://127.0.0.1:{number}/v1/embeddings"
+  assert f"{command} -d" in said[0]
+  assert f"{command} -H 'Authorization: Bearer KEY' -d" in said[1]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,19 +1,38 @@
-"""uvicorn's connections, for clients that are slow on purpose or have fallen asleep.
+"""uvicorn's connections, for clients that are slow on purpose, have fallen asleep, or never end.
 
-uvicorn waits for ever for the headers of a request, and for a client that does not read its answer.
-Both hold memory and a connection; here both end.
+uvicorn waits for ever for the headers of a request, and for a client that does not read its answer;
+with httptools it also keeps headers of any size. All hold memory and a connection; here they end.
 """
 
 import asyncio
+import collections
+import json
+from typing import Any
 
 _HEADERS_S = 10.0
 """From the first byte of a request, or from the connection, to the end of its headers."""
 _READING_S = 30.0
 """For a client to read on, when the buffers between are full."""
-_ANSWER = (
-  b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\nconnection: close\r\n"
-  b"content-length: 78\r\n\r\n"
-  b'{"error":"The headers did not come within 10 seconds.","error_type":"Timeout"}'
+_MOST_BYTES = 65_536
+"""Of a request beside its body: its headers, and what frames the body."""
+_FRAME_BYTES = 16
+"""Of a byte of the body: clients may send each in a chunk of its own."""
+
+
+def _refusal(status: str, kind: str, message: str) -> bytes:
+  """Writes an answer to a request that no route will see."""
+  content = json.dumps({"error": message, "error_type": kind})
+  head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n"
+  return f"{head}content-length: {len(content)}\r\n\r\n{content}".encode()
+
+
+_TOO_SLOW = _refusal(
+  "408 Request Timeout", "Timeout", f"The headers did not come within {_HEADERS_S:g} seconds."
+)
+_TOO_LARGE = _refusal(
+  "431 Request Header Fields Too Large",
+  "Validation",
+  f"The headers are larger than {_MOST_BYTES:,} bytes.",
 )
 
 
@@ -64,11 +83,74 @@ class Timers:
   def _refuse(self) -> None:
     transport = self.transport  # type: ignore[attr-defined]
     if not transport.is_closing():
-      transport.write(_ANSWER)
+      transport.write(_TOO_SLOW)
       transport.close()
 
   def _abort(self) -> None:
     self.transport.abort()  # type: ignore[attr-defined]  # closing waits for the client to read
+
+
+class Bounds:
+  """What is added to uvicorn's protocol with httptools alone.
+
+  It keeps headers of any size; and of several requests that came at once it tells only the last
+  that the client is gone, so that the others are computed, and fail when they write.
+  """
+
+  transport: Any  # of uvicorn's protocol, as `cycle`, the request whose headers came last
+  cycle: Any
+  _bytes = 0  # of the request that is coming, beside its body
+
+  def connection_made(self, transport) -> None:
+    """See `asyncio.Protocol`."""
+    self._cycles: collections.deque = collections.deque()  # requests that are not answered yet
+    super().connection_made(transport)  # type: ignore[misc]
+
+  def on_headers_complete(self) -> None:
+    """See uvicorn's protocol."""
+    super().on_headers_complete()  # type: ignore[misc]
+    while self._cycles and self._cycles[0].response_complete:
+      self._cycles.popleft()
+    self._cycles.append(self.cycle)
+
+  def connection_lost(self, exc: Exception | None) -> None:
+    """See `asyncio.Protocol`."""
+    for cycle in self._cycles:
+      cycle.disconnected = True
+      cycle.message_event.set()
+    super().connection_lost(exc)  # type: ignore[misc]
+
+  def data_received(self, data: bytes) -> None:
+    """See `asyncio.Protocol`."""
+    before = self.cycle
+    self._bytes += len(data)
+    super().data_received(data)  # type: ignore[misc]
+    if self.cycle is not before:  # its headers are complete
+      self._bytes = 0
+    elif self._bytes > _MOST_BYTES:
+      self._end(before)
+
+  def on_body(self, body: bytes) -> None:
+    """See uvicorn's protocol."""
+    self._bytes -= _FRAME_BYTES * len(body)
+    super().on_body(body)  # type: ignore[misc]
+
+  def on_message_complete(self) -> None:
+    """See uvicorn's protocol."""
+    self._bytes = 0
+    super().on_message_complete()  # type: ignore[misc]
+
+  def _unsupported_upgrade_warning(self) -> None:
+    """See uvicorn's protocol, which would advise to install more; there are no web sockets here."""
+
+  def _end(self, cycle) -> None:
+    """Ends the connection, with a word where nothing else is being answered on it."""
+    transport = self.transport
+    if cycle is not None and not cycle.response_complete:
+      transport.abort()
+    elif not transport.is_closing():
+      transport.write(_TOO_LARGE)
+      transport.close()
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
@@ -78,9 +160,11 @@ def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
 
 
 def protocol_class() -> type[asyncio.Protocol]:
-  """Returns uvicorn's fastest protocol that is installed, with timers."""
+  """Returns uvicorn's fastest protocol that is installed, with limits of time and size."""
   try:
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
   except ImportError:
-    from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol  # type: ignore[assignment]
-  return type("PatientProtocol", (Timers, Protocol), {})
+    from uvicorn.protocols.http.h11_impl import H11Protocol  # has a limit of size itself
+
+    return type("PatientProtocol", (Timers, H11Protocol), {})
+  return type("PatientProtocol", (Bounds, Timers, HttpToolsProtocol), {})

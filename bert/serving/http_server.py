@@ -32,23 +32,38 @@ def open_port(host: str, port: int) -> socket.socket:
     OSError: the port is in use or not allowed, or there is no such address; one line.
   """
   try:
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-  except socket.gaierror as error:
-    raise OSError(f"--host={host} is no address of this machine: {error.strerror}.") from None
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+  except (socket.gaierror, UnicodeError) as error:
+    why = getattr(error, "strerror", None) or error
+    raise OSError(f"--host={host} is no address of this machine: {why}.") from None
+  for place, (family, _, _, _, address) in enumerate(found, start=1):
+    try:
+      return _bound(family, address)
+    except OSError as error:
+      if error.errno not in _NOT_HERE or place == len(found):
+        raise OSError(f"--host={host} --port={port}: {_why(error)}") from None
+  raise AssertionError("getaddrinfo gives an address, or an error")
+
+
+def _bound(family: int, address: Any) -> socket.socket:
   taken = socket.socket(family, socket.SOCK_STREAM)
-  taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
   try:
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     taken.bind(address)
-  except OSError as error:
+  except OSError:
     taken.close()
-    raise OSError(f"--host={host} --port={port}: {_why(error)}") from None
+    raise
   return taken
+
+
+# A name may stand for several addresses, of which a machine without IPv6 has not all.
+_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def _why(error: OSError) -> str:
   if error.errno == errno.EADDRINUSE:
     return "the port is in use. Choose another with --port, or stop the program that has it."
-  if error.errno == errno.EADDRNOTAVAIL:
+  if error.errno in _NOT_HERE:
     return "this is no address of this machine."
   if error.errno == errno.EACCES:
     return "this port is not for everybody: choose one above 1023."
@@ -95,7 +110,16 @@ def make(app: Any, drain_s: float) -> Server:
 
 
 def run(server: Server, port: socket.socket) -> None:
-  """Serves until a signal, or until `Server.stop`."""
+  """Serves until a signal, or until `Server.stop`.
+
+  Raises:
+    OSError: another program began to listen at the port meanwhile.
+  """
+  try:
+    port.listen(_BACKLOG)
+  except OSError as error:
+    raise OSError(f"--port={port.getsockname()[1]}: {_why(error)}") from None
+  allow_many_connections()
   config = server.config
   factory = config.get_loop_factory()
   if factory is None:
@@ -108,3 +132,14 @@ def run(server: Server, port: socket.socket) -> None:
   finally:
     asyncio.set_event_loop(None)
     loop.close()
+
+
+def allow_many_connections() -> None:
+  """Raises the limit of open files, often 1,024, to what is allowed: each connection is one."""
+  try:
+    import resource
+  except ImportError:  # Windows, which has no such limit
+    return
+  _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+  with contextlib.suppress(ValueError, OSError):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -13,11 +13,12 @@ it belongs to one event loop. Long texts are read in a thread, so that the loop 
 import asyncio
 import concurrent.futures
 import functools
+import importlib.util
 import math
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -33,6 +34,7 @@ from bert.serving.errors import (
   NotReady,
   Overloaded,
   ServingError,
+  TooLarge,
   UnknownModel,
 )
 from bert.serving.events import Events
@@ -51,6 +53,7 @@ class ServingOptions(NamedTuple):
   max_batch_tokens: int = 2048
   max_concurrent_requests: int = 512  # of all models together
   max_wait_s: float = 10.0  # a request that would wait longer is refused, and one that has
+  max_characters: int = 8_000_000  # of a request, as often as they are made tokens
   batch_timeout_s: float = 60.0  # a process that computes longer is killed
   start_timeout_s: float = 600.0
   reload: bool = True  # whether files are watched
@@ -151,8 +154,7 @@ class ServedModel:
     start = time.perf_counter()
     if usual := deployment.usual_pool(ability):  # before texts become tokens, which takes time
       self._admission.check_wait(usual, len(items))
-    is_small = sum(map(_num_characters, items)) <= _FEW_CHARACTERS
-    features = await self._here_or_in_thread(is_small, _featurized, processor, items)
+    features = await self._featurize(processor, items)
     tokenized = time.perf_counter()
     rows = [row for its_rows in features for row in its_rows]
     lengths = [processor.num_tokens(row) for row in rows]
@@ -169,6 +171,18 @@ class ServedModel:
     numbers = iter(lengths)
     tokens = [sum(next(numbers) for _ in its_rows) for its_rows in features]
     return Computed(results, raw, tokens, found.queue_s, tokenized - start, found.inference_s)
+
+  async def _featurize(self, processor: Processor, items: Sequence[Any]) -> list[ItemRows]:
+    """Makes rows; many texts, or long ones, in a thread, which nothing could stop on its way."""
+    characters = sum(map(num_characters, items))
+    if characters > self._options.max_characters:
+      raise TooLarge(
+        f"{self.name} would read {characters:,} characters, a query or a context once for each "
+        f"text beside it, but at most {self._options.max_characters:,} in a request. Send them in "
+        "several requests, or shorter ones."
+      )
+    is_small = characters <= _FEW_CHARACTERS
+    return await self._here_or_in_thread(is_small, _featurized, processor, items)
 
   async def _here_or_in_thread(self, here: bool, function: Callable, *arguments: Any) -> Any:
     if here:
@@ -265,15 +279,23 @@ async def _stopped(deployment: Deployment) -> None:
     raise
 
 
-def _num_characters(item: Any) -> int:
-  """Counts the characters of an item, or its tokens."""
+def num_characters(item: Any) -> int:
+  """Counts the characters of an item as often as they are made tokens; or its tokens, or words.
+
+  Example:
+    >>> num_characters("abc"), num_characters(("abc", "d")), num_characters(["ab", "c"])
+    (3, 4, 3)
+    >>> num_characters({"context": "abc", "choices": ["d", "e"]})  # each has the context before it
+    8
+  """
   if isinstance(item, str):
     return len(item)
-  if isinstance(item, Mapping):
-    return sum(map(_num_characters, item.values()))
-  if isinstance(item, list | tuple):
-    return len(item) + sum(map(_num_characters, item))
-  return 0
+  values = item.values() if isinstance(item, Mapping) else item
+  if not isinstance(values, Collection):
+    return 1
+  lists = [each for each in values if isinstance(each, list | tuple)]
+  texts = sum(num_characters(each) for each in values if not isinstance(each, list | tuple))
+  return texts * max([1, *map(len, lists)]) + sum(map(num_characters, lists))
 
 
 def _featurized(processor: Processor, items: Sequence[Any]) -> list[ItemRows]:
@@ -449,9 +471,19 @@ class ServedModels:
 
 
 def found_apart(folder: str | os.PathLike, **options: Any) -> Servable:
-  """Finds a model as `servable.find`, in another process where that needs TensorFlow."""
+  """Finds a model as `servable.find`, in another process where that needs TensorFlow.
+
+  Raises:
+    ValueError, OSError: the folder holds no such model, or TensorFlow is needed and missing.
+  """
   if not servable.needs_tensorflow(folder):
     return servable.find(folder, **options)
+  if importlib.util.find_spec("tensorflow") is None:
+    raise ValueError(
+      f"{folder} {'is no export' if os.path.exists(folder) else 'does not exist'}. Without "
+      "TensorFlow, which is not installed here, only exports are served: export_hub.py "
+      "--format=onnx."
+    )
   kinds.registered()  # whose classes come back
   context = multiprocessing.get_context("spawn")
   with concurrent.futures.ProcessPoolExecutor(1, context) as processes:

@@ -93,9 +93,11 @@ class Service:
     """
     if not items:
       raise EmptyInput("There is no text to compute.")
-    if len(items) > self.settings.max_inputs:
+    processor = model.servable.abilities[ability].processor
+    count = sum(_num_texts(processor, item) for item in items)
+    if count > self.settings.max_inputs:
       raise TooLarge(
-        f"The request has {len(items)} texts, but may have {self.settings.max_inputs} "
+        f"The request has {count} texts, but may have {self.settings.max_inputs} "
         "(--max_inputs). Send them in several requests."
       )
     facts = request.scope.setdefault(FACTS, {})
@@ -104,6 +106,15 @@ class Service:
     facts["tokens"] = sum(computed.tokens)
     self.metrics.computed(model.name, computed)
     return computed
+
+
+def _num_texts(processor: Any, item: Any) -> int:
+  """Counts the texts that an item is computed for: each choice of a list is one."""
+  if not processor.list_inputs:
+    return 1
+  values = item.values() if isinstance(item, Mapping) else item
+  lists = [each for each in values if isinstance(each, list | tuple)]
+  return max([1, *map(len, lists)])
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -47,9 +47,9 @@ async def served(service: Service, host: str, port: int) -> AsyncIterator[None]:
   """
   context = zmq.asyncio.Context()
   requests, answers = context.socket(zmq.PULL), context.socket(zmq.XPUB)
-  requests.setsockopt(zmq.MAXMSGSIZE, service.settings.max_body_bytes)
   try:
     for socket, number in ((requests, port), (answers, port + 1)):
+      socket.setsockopt(zmq.MAXMSGSIZE, service.settings.max_body_bytes)  # of what comes in
       try:
         socket.bind(f"tcp://{host}:{number}")
       except zmq.ZMQError as error:

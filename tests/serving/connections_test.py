@@ -5,7 +5,7 @@ Alone: python -m pytest tests/serving/connections_test.py (seconds)
 
 import asyncio
 import contextlib
-import http.client
+import errno
 import json
 import socket
 import threading
@@ -17,62 +17,13 @@ import pytest
 from bert.serving import app, connections, http_server
 from bert.serving.metrics import Metrics
 from bert.serving.settings import Settings
-from tests.serving import fake_models
-
-EMBED = json.dumps({"inputs": "a text"}).encode()
-HEAD = b"POST /embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-
-
-class Running:
-  """A server in a thread."""
-
-  def __init__(self, **settings):
-    self.models = fake_models.FakeModels({"encoder": fake_models.encoder()})
-    self.model = self.models.models["encoder"]
-    self.port = http_server.open_port("127.0.0.1", 0)
-    self.address = self.port.getsockname()[:2]
-    made = app.create(self.models, Settings(**settings), Metrics(), page={})
-    self.server = http_server.make(made, drain_s=5)
-    self.thread = threading.Thread(
-      target=lambda: http_server.run(self.server, self.port), daemon=True
-    )
-
-  def start(self):
-    self.thread.start()
-    deadline = time.monotonic() + 30
-    while not self.server.started and time.monotonic() < deadline:
-      time.sleep(0.01)
-
-  def stop(self):
-    self.server.stop()
-    self.thread.join(30)
-    assert not self.thread.is_alive()
-
-  def connect(self) -> socket.socket:
-    return socket.create_connection(self.address, timeout=20)
-
-  def ask(self, body=EMBED, path="/embed"):
-    connection = http.client.HTTPConnection(*self.address, timeout=20)
-    with contextlib.closing(connection):
-      connection.request("POST", path, body)
-      response = connection.getresponse()
-      return response.status, response.read()
+from tests.serving.running_server import EMBED, HEAD, Running, one_answer, rest_of, started
 
 
 @pytest.fixture
 def running():
-  found = Running(max_body_bytes=1000, body_timeout_s=0.3)
-  found.start()
-  yield found
-  found.stop()
-
-
-def rest_of(connection: socket.socket) -> bytes:
-  """All that comes until the server ends the connection."""
-  parts = []
-  while part := connection.recv(65536):
-    parts.append(part)
-  return b"".join(parts)
+  with started(max_body_bytes=1000, body_timeout_s=0.3) as found:
+    yield found
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST", HEAD])
@@ -104,7 +55,7 @@ def test_a_second_request_has_its_own_time(running, monkeypatch):
   with running.connect() as connection:
     for _ in range(2):
       connection.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(EMBED) + EMBED)
-      assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+      assert one_answer(connection).startswith(b"HTTP/1.1 200 ")
       time.sleep(0.3)  # between requests a connection may rest
     connection.sendall(HEAD)
     assert rest_of(connection).startswith(b"HTTP/1.1 408 ")
@@ -204,6 +155,17 @@ def test_the_end_waits_for_requests_in_flight():
   assert running.models.stopped
 
 
+def test_as_many_connections_as_the_system_allows():
+  resource = pytest.importorskip("resource")
+  before = resource.getrlimit(resource.RLIMIT_NOFILE)
+  try:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1] // 2, before[1]))
+    http_server.allow_many_connections()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+  finally:
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
 def test_a_port_in_use_is_one_line():
   with http_server.open_port("127.0.0.1", 0) as taken:
     taken.listen()
@@ -212,7 +174,43 @@ def test_a_port_in_use_is_one_line():
       http_server.open_port("127.0.0.1", number)
 
 
-@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
+def test_a_port_that_another_server_has_taken_meanwhile_is_one_line():
+  with http_server.open_port("127.0.0.1", 0) as first:
+    number = first.getsockname()[1]
+    with http_server.open_port("127.0.0.1", number) as second:
+      first.listen()
+      with pytest.raises(OSError, match=f"^--port={number}: the port is in use. Choose another"):
+        http_server.run(http_server.make(None, drain_s=1), second)
+
+
+def test_a_port_for_the_administrator_is_one_line(monkeypatch):
+  def bind(self, address):
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+  monkeypatch.setattr(socket.socket, "bind", bind)
+  with pytest.raises(OSError, match=r"^--host=127\.0\.0\.1 --port=80: .* choose one above 1023"):
+    http_server.open_port("127.0.0.1", 80)
+
+
+def test_a_name_is_any_of_its_addresses_that_are_here(monkeypatch):
+  found = [
+    (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in ("203.0.113.7", "127.0.0.1")
+  ]
+  monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: found)
+  with http_server.open_port("a.name", 0) as port:
+    assert port.getsockname()[0] == "127.0.0.1"
+
+
+def test_an_address_of_ipv6():
+  try:
+    socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+  except OSError:
+    pytest.skip("this machine has no IPv6")
+  with http_server.open_port("::1", 0) as port:
+    assert port.getsockname()[0] == "::1"
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7", "", "a" * 70])
 def test_an_address_that_is_none_is_one_line(host):
   with pytest.raises(OSError, match=f"--host={host}.*no address of this machine"):
     http_server.open_port(host, 0)

@@ -168,6 +168,17 @@ def test_many_texts_are_refused():
   assert site.model.calls == []
 
 
+def test_choices_are_texts_too():
+  site = Site(max_inputs=3)
+  site.model.servable = fake_models.chooser()
+  item = {"context": "It rains.", "choices": ["a"] * 4}
+  for path, body in (("/answer", {"items": [item]}), ("/predict", {"inputs": item})):
+    found = site.ask(path=path, body=json.dumps(body).encode())
+    assert found.status == 413
+    assert "4 texts, but may have 3" in found.json()["error"]
+  assert site.model.calls == []
+
+
 # ---------------------------------------------------------------------------------------------
 # Keys and sites.
 

@@ -5,6 +5,7 @@ Alone: python -m pytest tests/serving/served_models_test.py (seconds; no TensorF
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import time
 
@@ -18,6 +19,7 @@ from bert.serving.errors import (
   InvalidInput,
   NotReady,
   Overloaded,
+  TooLarge,
   UnknownModel,
   WorkerDied,
 )
@@ -196,6 +198,22 @@ def test_bad_items_are_refused_by_their_place(channels, folder):
         await sums(models, f"{RAISES}")
       assert models.num_requests == 0
       assert await sums(models, "1") == [1]
+
+  asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+  "items",
+  [["1 " * 50, "1"], [("1 " * 10, "1")] * 5, [{"context": "1 " * 20, "choices": ["1", "2", "3"]}]],
+  ids=["one text", "many with one query", "a context with many ends"],
+)
+def test_what_would_be_read_for_ever_is_refused(channels, folder, monkeypatch, items):
+  async def main():
+    async with serving(folder, max_characters=100) as models:
+      monkeypatch.setattr(made_up_engines.Numbers, "featurize", None)
+      with pytest.raises(TooLarge, match=r"would read 1\d\d characters, .* but at most 100 in a"):
+        await sums(models, *items)
+      assert models.num_requests == 0
 
   asyncio.run(main())
 
@@ -409,6 +427,14 @@ def test_a_real_process_is_killed_and_comes_back(folder, monkeypatch):
       assert models.find().pids != [pid]
 
   asyncio.run(main())
+
+
+@pytest.mark.parametrize("what", ["is no export", "does not exist"])
+def test_what_needs_tensorflow_is_one_message_without_it(monkeypatch, tmp_path, what):
+  monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+  path = tmp_path if what == "is no export" else tmp_path / "none"
+  with pytest.raises(ValueError, match=rf"^{path} {what}\. Without TensorFlow, which is not inst"):
+    served_models.found_apart(path)
 
 
 def test_what_needs_no_tensorflow_is_found_here(monkeypatch):

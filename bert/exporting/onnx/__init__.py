@@ -1,1 +1,6 @@
 """Models as ONNX: written operation by operation, and quantized."""
+
+import os
+
+# From version 1.32 on onnxruntime reports to its maker how it is used, unless this says no.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -3,6 +3,7 @@
 Alone: python -m pytest tests/predicting/engines/onnxruntime_test.py (seconds)
 """
 
+import os
 import subprocess
 import sys
 
@@ -41,6 +42,16 @@ def write(path, inputs=("input_ids", "attention_mask"), kind=TensorProto.INT64, 
   helper.set_model_props(model, changes)
   onnx.save(model, str(path))
   return str(path)
+
+
+@pytest.mark.parametrize(
+  "module", ["bert.predicting.engines.registry", "bert.exporting.onnx.names"]
+)
+def test_nothing_is_reported_to_others(module):
+  program = f"import os, {module}; print(os.environ['ORT_DISABLE_TELEMETRY'])"
+  without = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+  command = [sys.executable, "-c", program]
+  assert subprocess.run(command, env=without, capture_output=True, check=True).stdout == b"1\n"
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32])

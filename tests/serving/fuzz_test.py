@@ -1,0 +1,126 @@
+"""A fuzzer asks `serve.py` all that its document says, and much that it does not say.
+
+Alone: python -m pytest tests/serving/fuzz_test.py -m ci (a minute); `-m slow`: more than ten
+minutes. Needs schemathesis, which the project does not: pip install schemathesis
+
+Each kind of task is there, as a tiny export; the long form also asks a checkpoint, whose masked
+words and attention TensorFlow computes, and a server with a single model.
+"""
+
+import contextlib
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit import tiny_exports
+from tests.kit.server_program import Program
+from tests.serving import raw_bytes
+
+FUZZER = pytest.mark.skipif(
+  importlib.util.find_spec("schemathesis") is None,
+  reason="the routes are fuzzed with schemathesis: pip install schemathesis",
+)
+# What the document cannot say of a request, such as that all columns have one length.
+_UNDECIDED = "positive_data_acceptance,negative_data_rejection"
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+  """Flags of one export of each kind."""
+  folder = tmp_path_factory.mktemp("exports")
+  names = tiny_exports.MODELS
+  return {name: f"--model={tiny_exports.write(folder / name, name)}" for name in names}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+  """The flag of a checkpoint that guesses masked words."""
+  from tests.kit import every_script
+
+  folder = every_script.write_files(tmp_path_factory.mktemp("files"))
+  for name in ("vocab.txt", "bert_config.json"):
+    shutil.copy(folder / name, folder / "model")
+  return f"--model=masked={folder / 'model'}"
+
+
+@contextlib.contextmanager
+def unharmed(folder, *flags: str) -> Iterator[Program]:
+  """A server that is well afterwards: no mistake, no traceback, nothing in its queue."""
+  program = Program(folder, *flags, "--log_format=json")
+  try:
+    yield program
+    assert program.ask("GET", "/health") == {"status": "ready"}
+    counts = counted(program)
+    assert {value for name, value in counts.items() if name.startswith("te_queue_")} == {0.0}
+    assert sum(value for name, value in counts.items() if name.startswith("te_worker")) == 0
+    failed = {name for name in counts if re.match(r'te_request_count_total.*status="5', name)}
+    assert failed == set()
+    assert program.stop() == 0
+    lines = [json.loads(line) for line in program.log.read_text().splitlines()]
+    assert [each for each in lines if each.get("level") == "error" or "traceback" in each] == []
+  finally:
+    program.process.kill()
+    program.process.wait(60)
+
+
+def counted(program) -> dict[str, float]:
+  """The figures of `/metrics`."""
+  lines = program.ask("GET", "/metrics").decode().splitlines()
+  pairs = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
+  return {name: float(value) for name, value in pairs}
+
+
+def fuzz(program, folder, seconds: int) -> int:
+  """Asks for so long, and some seconds more; returns the number of requests."""
+  done = subprocess.run(
+    [
+      *(sys.executable, "-m", "schemathesis.cli", "run"),
+      f"http://127.0.0.1:{program.port}/openapi.json",
+      *(f"--max-time={seconds}", "--checks=all", f"--exclude-checks={_UNDECIDED}"),
+      *("--continue-on-failure", "--no-color", "--generation-database=none"),
+      *("--suppress-health-check=all", "--warnings=off", "--request-timeout=60"),
+    ],
+    cwd=folder,
+    capture_output=True,
+    text=True,
+    timeout=2 * seconds + 300,
+    check=False,
+  )
+  print(done.stdout[-20_000:])
+  assert done.returncode == 0, done.stderr[-3000:]
+  return int(sum(v for n, v in counted(program).items() if n.startswith("te_request_count_total")))
+
+
+@FUZZER
+@pytest.mark.ci
+def test_all_routes_of_all_tasks_for_some_seconds(exports, tmp_path):
+  with unharmed(tmp_path, *exports.values()) as program:
+    assert fuzz(program, tmp_path, seconds=20) > 100
+
+
+@FUZZER
+@pytest.mark.slow
+def test_all_routes_of_all_tasks_for_ten_minutes(exports, checkpoint, tmp_path):
+  with unharmed(tmp_path, *exports.values(), checkpoint) as program:
+    print(fuzz(program, tmp_path, seconds=600), "requests")
+
+
+@FUZZER
+@pytest.mark.slow
+@pytest.mark.parametrize("name", tiny_exports.MODELS)
+def test_a_single_model_for_a_minute(exports, name, tmp_path):
+  with unharmed(tmp_path, exports[name]) as program:
+    fuzz(program, tmp_path, seconds=60)
+
+
+@pytest.mark.ci
+def test_bytes_that_are_no_http(exports, tmp_path):
+  with unharmed(tmp_path, exports["classes"]) as program:
+    statuses = raw_bytes.attack(("127.0.0.1", program.port), seed=100, count=500)
+    assert {200, 400} <= set(statuses)
