@@ -57,12 +57,15 @@ def unharmed(folder, *flags: str) -> Iterator[Program]:
     yield program
     assert program.ask("GET", "/health") == {"status": "ready"}
     counts = counted(program)
-    assert {value for name, value in counts.items() if name.startswith("te_queue_")} == {0.0}
+    assert {value for name, value in counts.items() if name.startswith("te_queue_")} <= {0.0}
     assert sum(value for name, value in counts.items() if name.startswith("te_worker")) == 0
     failed = {name for name in counts if re.match(r'te_request_count_total.*status="5', name)}
     assert failed == set()
     assert program.stop() == 0
-    lines = [json.loads(line) for line in program.log.read_text().splitlines()]
+    log = program.log.read_text()
+    assert "Traceback" not in log
+    # Others are TensorFlow's, of the process that it computes in.
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
     assert [each for each in lines if each.get("level") == "error" or "traceback" in each] == []
   finally:
     program.process.kill()
@@ -85,6 +88,7 @@ def fuzz(program, folder, seconds: int) -> int:
       *(f"--max-time={seconds}", "--checks=all", f"--exclude-checks={_UNDECIDED}"),
       *("--continue-on-failure", "--no-color", "--generation-database=none"),
       *("--suppress-health-check=all", "--warnings=off", "--request-timeout=60"),
+      "--max-response-time=60",  # the first request of a rare ability starts TensorFlow
     ],
     cwd=folder,
     capture_output=True,
