@@ -1,14 +1,13 @@
 """A fuzzer asks `serve.py` all that its document says, and much that it does not say.
 
 Alone: python -m pytest tests/serving/fuzz_test.py -m ci (a minute); `-m slow`: more than ten
-minutes. Needs schemathesis, which the project does not: pip install schemathesis
+minutes.
 
 Each kind of task is there, as a tiny export; the long form also asks a checkpoint, whose masked
 words and attention TensorFlow computes, and a server with a single model.
 """
 
 import contextlib
-import importlib.util
 import json
 import re
 import shutil
@@ -22,10 +21,6 @@ from tests.kit import tiny_exports
 from tests.kit.server_program import Program
 from tests.serving import raw_bytes
 
-FUZZER = pytest.mark.skipif(
-  importlib.util.find_spec("schemathesis") is None,
-  reason="the routes are fuzzed with schemathesis: pip install schemathesis",
-)
 # What the document cannot say of a request, such as that all columns have one length.
 _UNDECIDED = "positive_data_acceptance,negative_data_rejection"
 
@@ -101,21 +96,18 @@ def fuzz(program, folder, seconds: int) -> int:
   return int(sum(v for n, v in counted(program).items() if n.startswith("te_request_count_total")))
 
 
-@FUZZER
 @pytest.mark.ci
 def test_all_routes_of_all_tasks_for_some_seconds(exports, tmp_path):
   with unharmed(tmp_path, *exports.values()) as program:
     assert fuzz(program, tmp_path, seconds=20) > 100
 
 
-@FUZZER
 @pytest.mark.slow
 def test_all_routes_of_all_tasks_for_ten_minutes(exports, checkpoint, tmp_path):
   with unharmed(tmp_path, *exports.values(), checkpoint) as program:
     print(fuzz(program, tmp_path, seconds=600), "requests")
 
 
-@FUZZER
 @pytest.mark.slow
 @pytest.mark.parametrize("name", tiny_exports.MODELS)
 def test_a_single_model_for_a_minute(exports, name, tmp_path):

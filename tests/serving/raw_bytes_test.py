@@ -1,6 +1,6 @@
 """Bytes that are no HTTP, too much of it, or half of it: the server stays as it was.
 
-Alone: python -m pytest tests/serving/raw_bytes_test.py (seconds)
+Alone: python -m pytest tests/serving/raw_bytes_test.py -m ci (seconds)
 """
 
 import contextlib
@@ -15,6 +15,8 @@ import pytest
 from bert.serving import connections
 from tests.serving import raw_bytes
 from tests.serving.running_server import EMBED, HEAD, one_answer, rest_of, started
+
+pytestmark = pytest.mark.ci
 
 REQUEST = HEAD + b"content-length: %d\r\n\r\n" % len(EMBED) + EMBED
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
