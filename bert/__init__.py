@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # what type checkers and editors see
   import run_similarity as run_similarity
   import run_squad as run_squad
   import run_swag as run_swag
+  import serve as serve
   import tokenization as tokenization
 
 __version__ = "0.2.0"

@@ -67,5 +67,5 @@ def _item(value: Any, place: str, is_tokenized: bool) -> Any:
     if not words:
       raise ValueError(f"{place} is {shown(value)}, but words are needed in it.")
     return {"words": words}
-  text_a, text_b = text_lines.split_pair(fields.check_text(value, place))
+  text_a, text_b = text_lines.split_pair(fields.given_text(value, place))
   return text_a if text_b is None else (text_a, text_b)

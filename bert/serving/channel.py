@@ -14,7 +14,6 @@ import atexit
 import contextlib
 import multiprocessing
 import multiprocessing.util  # whose own function at exit is registered before ours, and runs later
-import pickle
 import queue
 import threading
 import weakref
@@ -125,7 +124,7 @@ class Channel:
   def _received(self) -> Any:
     try:
       return self._pipe.recv()
-    except (EOFError, OSError, pickle.UnpicklingError):
+    except (EOFError, OSError):
       raise self._death() from None
 
   def _death(self) -> WorkerDied:

@@ -27,7 +27,7 @@ def field(take: Callable[[Any], Any], schema: Schema) -> Any:
   ]
 
 
-def check_text(value: Any, place: str) -> str:
+def given_text(value: Any, place: str) -> str:
   """Returns a text that is not empty; else a ValueError names the place."""
   if not isinstance(value, str):
     raise ValueError(f"{place} is {shown(value)}, but a text is needed.")
@@ -40,7 +40,7 @@ def check_texts(value: Any, place: str) -> list[str]:
   """Returns a list of texts; else a ValueError says what it is."""
   if not isinstance(value, list):
     raise ValueError(f"{place} is {shown(value)}, but a list of texts is needed.")
-  return [check_text(each, f"{place}[{index}]") for index, each in enumerate(value)]
+  return [given_text(each, f"{place}[{index}]") for index, each in enumerate(value)]
 
 
 def ids(value: list[Any]) -> list[int] | None:
@@ -77,7 +77,7 @@ def texts_or_ids(name: str) -> Any:
 
   def take(value):
     if isinstance(value, str):
-      return Inputs([check_text(value, f"`{name}`")], is_single=True)
+      return Inputs([given_text(value, f"`{name}`")], is_single=True)
     if not isinstance(value, list):
       raise ValueError(
         f"`{name}` is {shown(value)}, but a text, a list of texts, or token ids are needed."
@@ -91,7 +91,7 @@ def texts_or_ids(name: str) -> Any:
 
 def _text_or_ids(value: Any, place: str) -> Any:
   if not isinstance(value, list):
-    return check_text(value, place)
+    return given_text(value, place)
   if not value:
     raise ValueError(f"{place} is an empty list.")
   if found := ids(value):
@@ -106,7 +106,7 @@ def _text_or_ids(value: Any, place: str) -> Any:
 
 def text(name: str) -> Any:
   """Returns the type of a text that is not empty."""
-  return field(lambda value: check_text(value, f"`{name}`"), TEXT)
+  return field(lambda value: given_text(value, f"`{name}`"), TEXT)
 
 
 def texts(name: str) -> Any:
@@ -163,11 +163,11 @@ def item(value: Any, place: str) -> Any:
   if isinstance(value, dict):
     return value
   if not isinstance(value, list):
-    return check_text(value, place)
+    return given_text(value, place)
   if len(value) not in (1, 2):
     raise ValueError(f"{place} has {len(value)} values, but one text or two are needed.")
   if len(value) == 2 and isinstance(value[1], list):  # a text with a list of choices
-    return check_text(value[0], f"{place}[0]"), check_texts(value[1], f"{place}[1]")
+    return given_text(value[0], f"{place}[0]"), check_texts(value[1], f"{place}[1]")
   found = check_texts(value, place)
   return found[0] if len(found) == 1 else tuple(found)
 

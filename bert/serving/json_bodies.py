@@ -178,7 +178,7 @@ def shown(value: Any) -> str:
 
   Example:
     >>> shown("x" * 100)[-6:], shown([1, 2]), shown(None), shown({})
-    ('xxx..."', 'a list', 'null', 'an object')
+    ('xx..."', 'a list', 'null', 'an object')
   """
   if isinstance(value, list):
     return "a list" if value else "an empty list"

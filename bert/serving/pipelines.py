@@ -106,7 +106,7 @@ def items_of(ability: str, inputs: Any) -> list[Any]:
       return _compared(inputs)
     if ability == "answers":
       return [fields.item(inputs, "`inputs`")] if not isinstance(inputs, list) else _items(inputs)
-    return [fields.check_text(each, "`inputs`") for each in fields.listed(inputs)]
+    return [fields.given_text(each, "`inputs`") for each in fields.listed(inputs)]
   except ValueError as error:
     raise InvalidInput(str(error)) from None
 
@@ -116,7 +116,7 @@ def _items(inputs: list[Any]) -> list[Any]:
 
 
 def _compared(inputs: Mapping[str, Any]) -> list[str]:
-  source = fields.check_text(inputs["source_sentence"], "`inputs.source_sentence`")
+  source = fields.given_text(inputs["source_sentence"], "`inputs.source_sentence`")
   sentences = fields.check_texts(inputs.get("sentences"), "`inputs.sentences`")
   if not sentences:
     raise ValueError("`inputs.sentences` is empty, so there is nothing to compare.")

@@ -148,7 +148,7 @@ class RowQueue:
       if request.is_open:
         found.setdefault(request, []).append(request.next_row)
         tokens += length
-        self._advance(request, length)
+        self._move_on(request, length)
     self._now += tokens / flows
     parts = [Part(request, indexes) for request, indexes in found.items()]
     return Batch(parts[0].request.engine, parts, tokens)
@@ -160,7 +160,7 @@ class RowQueue:
         heapq.heappop(heap)
     return min((heap for heap in self._heaps.values() if heap), default=None, key=_top)
 
-  def _advance(self, request: Request, length: int) -> None:
+  def _move_on(self, request: Request, length: int) -> None:
     request.next_row += 1
     request.left_tokens -= length
     request.start += length

@@ -154,7 +154,7 @@ def _item(value: Any, place: str) -> Any:
   try:
     if isinstance(value, list):
       return fields.ids(value) or fields.item([_text(each) for each in value], place)
-    return fields.check_text(value, place)
+    return fields.given_text(value, place)
   except ValueError as error:
     raise InvalidInput(str(error)) from None
 

@@ -220,7 +220,7 @@ def session():
 
 
 class TestCurl:
-  def test_vectors(self, curl, predictors, name):
+  def test_vectors_have_length_one(self, curl, predictors, name):
     vectors = units(predictors[name](TEXTS))
     found = curl("/v1/embeddings", {"input": TEXTS, "model": name})["data"]
     assert_close([each["embedding"] for each in found], vectors)

@@ -26,7 +26,10 @@ from benchmarks import (
 from tests.kit import toy_training
 from tests.kit.paths import ROOT
 
-SCRIPTS = sorted(path.name for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "common")
+_SHARED = ("common", "http_load")
+SCRIPTS = sorted(
+  path.name for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in _SHARED
+)
 
 
 def _load(path):
