@@ -15,7 +15,7 @@ import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also 
 import os
 import random
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -215,7 +215,7 @@ def examples_of(task: Any, run: load_run.Run, folder: str, answering: Answering)
   data = task.data_sets(task.scored_split)[0]
   chosen = sample(len(data.examples), FLAGS.max_examples)
   examples = [data.examples[n] for n in chosen]
-  items = items_of(task, examples)
+  items = trained_task.items_of(task, examples)
   answers = Predictor.from_run(folder, batch_size=FLAGS.batch_size)(items)
   shown = task.shown(answering)
   expected = [task.expected(example) for example in examples]
@@ -231,19 +231,10 @@ def examples_of(task: Any, run: load_run.Run, folder: str, answering: Answering)
     [float(np.mean([i == unknown for ids in each for i in ids] or [0])) for each in rows],
     len(data.examples),
     data.split + data.suffix,
-    scores_of(task, data, answers) if len(chosen) == len(data.examples) else {},
+    trained_task.scores_of(task, data, answers, "the report has none of its own")
+    if len(chosen) == len(data.examples)
+    else {},
   )
-
-
-def items_of(task: Any, examples: Iterable[Any]) -> list[dict[str, Any]]:
-  """Returns what the model takes of examples; a UsageError where the task does not say it."""
-  try:
-    return [dict(task.item(example)) for example in examples]
-  except AttributeError as error:
-    raise command_line.UsageError(
-      f"the task {task.name} does not say what a Predictor takes of its examples ({error}). Write "
-      "its method `item`."
-    ) from None
 
 
 def sample(total: int, most: int) -> list[int]:
@@ -262,19 +253,6 @@ def run_unknown_id(answering: Answering) -> int:
   """Returns the id of the unknown token; -1 where the vocabulary has none."""
   vocab = answering.tokenizer.vocab
   return vocab.get(vocabulary_kind.unknown_token(vocab), -1)
-
-
-def scores_of(task: Any, data: Any, answers: Iterable[Any]) -> dict[str, float]:
-  """Scores the answers; nothing where the task cannot."""
-  try:
-    found = task.score_answers(data, answers)
-  except (KeyError, NotImplementedError, AttributeError, TypeError, ValueError):
-    return {}
-  return {
-    name: float(value)
-    for name, value in found.items()
-    if isinstance(value, (int, float, np.number)) and np.ndim(value) == 0
-  }
 
 
 def findings_of(task: Any, run: load_run.Run) -> list[findings.Finding]:

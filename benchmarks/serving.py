@@ -266,13 +266,18 @@ def _bert_as_service(program: str, weights: str, folder: str) -> Server:
   )
 
 
+def add_flags(parser: argparse.ArgumentParser) -> None:
+  """Adds the flags of weights and texts."""
+  common.add_weights_flag(parser)
+  parser.add_argument("--squad_dir", required=True, help="folder with a dev*.json of SQuAD")
+  parser.add_argument("--mrpc", required=True, help="folder with MRPC's dev.tsv")
+
+
 def _parse() -> argparse.Namespace:
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
-  common.add_weights_flag(parser)
-  parser.add_argument("--squad_dir", required=True, help="folder with a dev*.json of SQuAD")
-  parser.add_argument("--mrpc", required=True, help="folder with MRPC's dev.tsv")
+  add_flags(parser)
   parser.add_argument("--infinity", help="program infinity_emb, in an environment of its own")
   parser.add_argument("--bert_as_service", help="program bert-serving-start, on TensorFlow 1.15")
   parser.add_argument("--clients", type=common.numbers(int), default=[1, 8, 64])

@@ -203,9 +203,7 @@ def _parse() -> argparse.Namespace:
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
-  common.add_weights_flag(parser)
-  parser.add_argument("--squad_dir", required=True, help="folder with a dev*.json of SQuAD")
-  parser.add_argument("--mrpc", required=True, help="folder with MRPC's dev.tsv")
+  serving.add_flags(parser)
   parser.add_argument("--seconds", type=float, default=600, help="of the load")
   parser.add_argument("--kill_every_s", type=float, default=60, help="a worker is killed")
   parser.add_argument("--clients", type=int, default=800, help="connections")

@@ -250,7 +250,7 @@ class _Named:
 
 
 def start_tensorflow(threads: int | None = None) -> None:
-  """Imports TensorFlow without its first lines; it computes with so many threads."""
+  """Imports TensorFlow without its first lines; with a number of threads."""
   with start_lines.hidden():
     import tensorflow as tf
 

@@ -62,13 +62,8 @@ def measure(
   data = task.data_sets(task.scored_split)[0]
   if not data.examples:
     raise command_line.UsageError(f"--eval_file={eval_file} has no example.")
-  try:
-    items = [dict(task.item(example)) for example in data.examples]
-  except AttributeError as error:
-    raise command_line.UsageError(
-      f"--eval_file={eval_file}: the task {task.name} does not say what a Predictor takes of its "
-      f"examples ({error}). Write its method `item`, or omit the flag."
-    ) from None
+  where = f"--eval_file={eval_file}: "
+  items = trained_task.items_of(task, data.examples, where, ", or omit the flag")
   rows: list[Row] = []
   first: list[Mapping[str, Any]] = []
   for engine, precision in _models_in(folder):
@@ -135,22 +130,9 @@ def _answers(predictor: Predictor, items: list) -> tuple[list, float]:
 
 
 def _scores(task: Any, data: Any, answers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-  """Scores answers; nothing where the task cannot score them."""
-  try:
-    found = task.score_answers(data, answers)
-  except (KeyError, NotImplementedError, AttributeError, TypeError, ValueError) as error:
-    # A task of a user's own may fail in any of these ways, and must not cost the finished models.
-    logging.warning(
-      "The task %s does not score answers (%s: %s): the report has agreement alone.",
-      *(task.name, type(error).__name__, error),
-    )
-    return {}
-  numbers = {name: value for name, value in found.items() if np.ndim(value) == 0}
-  return {
-    name.removeprefix("eval_"): float(value)
-    for name, value in numbers.items()
-    if isinstance(value, (int, float, np.number))
-  }
+  """Scores answers, by short names; nothing where the task cannot score them."""
+  found = trained_task.scores_of(task, data, answers, "the report has agreement alone")
+  return {name.removeprefix("eval_"): value for name, value in found.items()}
 
 
 # ---------------------------------------------------------------------------------------------

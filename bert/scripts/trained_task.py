@@ -1,8 +1,11 @@
 """The task of a run that has trained, made once more to read its data, and its command line."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
+from absl import logging
 
 from bert import tokenization
 from bert.scripts import command_line, flag_groups, run_settings
@@ -48,6 +51,56 @@ def make(
   task = task_class(settings, config, tokenizer)
   task.prepare(None)
   return task
+
+
+def items_of(
+  task: Any, examples: Iterable[Any], where: str = "", otherwise: str = ""
+) -> list[dict[str, Any]]:
+  """Returns what the model takes of examples.
+
+  Args:
+    task: of the model.
+    examples: that it has read.
+    where: begins the message of an error.
+    otherwise: ends it, as another remedy.
+
+  Raises:
+    UsageError: the task does not say it.
+  """
+  try:
+    return [dict(task.item(example)) for example in examples]
+  except AttributeError as error:
+    raise command_line.UsageError(
+      f"{where}the task {task.name} does not say what a Predictor takes of its examples ({error}). "
+      f"Write its method `item`{otherwise}."
+    ) from None
+
+
+def scores_of(
+  task: Any, data: Any, answers: Iterable[Mapping[str, Any]], otherwise: str
+) -> dict[str, float]:
+  """Scores answers; nothing, and a warning, where the task cannot score them.
+
+  Args:
+    task: of the model.
+    data: the labelled set.
+    answers: to all of its examples.
+    otherwise: what the warning says of a report without scores.
+  """
+  try:
+    found = task.score_answers(data, answers)
+  except (KeyError, NotImplementedError, AttributeError, TypeError, ValueError) as error:
+    # A task of a user's own may fail in any of these ways, and must not cost the finished work.
+    logging.warning(
+      "The task %s does not score answers (%s: %s): %s.",
+      *(task.name, type(error).__name__, error, otherwise),
+    )
+    return {}
+  return {
+    name: float(value)
+    for name, value in found.items()
+    if isinstance(value, (int, float, np.number)) and np.ndim(value) == 0
+  }
 
 
 def command(kind: kinds.Kind, flags: Mapping[str, Any]) -> str:

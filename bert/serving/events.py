@@ -8,10 +8,10 @@ class Events:
   """
 
   def batch(self, model: str, tokens: int, seconds: float) -> None:
-    """A batch of so many tokens was computed, within so many seconds."""
+    """A batch with a number of tokens was computed, in a number of seconds."""
 
   def queue(self, model: str, requests: int, tokens: int) -> None:
-    """The queue has so many requests and tokens now."""
+    """The queue has this number of requests and of tokens now."""
 
   def worker_restarted(self, model: str) -> None:
     """A process that computes was lost, and another one is started."""

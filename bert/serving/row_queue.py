@@ -1,4 +1,4 @@
-"""Rows of many requests in a fair order, taken in batches of so many tokens.
+"""Rows of many requests in a fair order, taken in batches of N tokens.
 
   queue = RowQueue(max_batch_tokens=2048)
   queue.add(Request(0, rows, lengths))
@@ -120,7 +120,7 @@ class RowQueue:
     return found
 
   def tokens_ahead(self, tokens: int) -> int:
-    """Returns how many tokens will be computed before a request of so many, if it came now.
+    """Returns how many tokens will be computed before a request of N tokens, if it came now.
 
     Of each request that waits these are the rows whose time has come, the next one at least, and
     then as many tokens as the new one has: for the rest the new one comes first.

@@ -41,7 +41,7 @@ from bert.serving.events import Events
 from bert.serving.worker_pool import PoolOptions, WorkerPool
 from bert.tasks import kinds
 
-# Texts of so many characters take about 2 ms to become tokens: more is done in a thread.
+# Texts of this number of characters take about 2 ms to become tokens: more is done in a thread.
 _FEW_CHARACTERS = 4000
 _FEW_ROWS = 64  # whose answers are made at once
 
@@ -355,7 +355,7 @@ class Admission:
       self._left.set()
 
   def check_wait(self, pool: WorkerPool, tokens: int) -> None:
-    """Raises an `Overloaded` where a request of so many tokens would wait too long."""
+    """Raises an `Overloaded` where a request of N tokens would wait too long."""
     wait_s = pool.wait_s(tokens)
     if wait_s > self._options.max_wait_s:
       raise Overloaded(

@@ -100,7 +100,7 @@ class WorkerPool:
     return self._tokens_per_second * self.options.workers
 
   def wait_s(self, tokens: int) -> float:
-    """Returns how long a request of so many tokens would wait, if it came now, in seconds."""
+    """Returns how long a request of N tokens would wait, if it came now, in seconds."""
     ahead = self.queue.tokens_ahead(tokens)
     return ahead / self.tokens_per_second if self.tokens_per_second else 0.0
 

@@ -31,7 +31,7 @@ _WAIT_S = 0.05  # for an answer; most have one at once, and others never
 
 
 def attack(address: tuple[str, int], seed: int, count: int) -> list[int]:
-  """Opens so many connections, one after another; returns the statuses of the first answers."""
+  """Opens N connections, one after another; returns the statuses of the first answers."""
   draw = random.Random(seed)
   statuses = []
   for _ in range(count):

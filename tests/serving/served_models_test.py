@@ -41,15 +41,6 @@ class Heard(Events):
 
 
 @pytest.fixture
-def channels(monkeypatch):
-  Channel.reset()
-  monkeypatch.setattr(worker_pool, "Channel", Channel)
-  monkeypatch.setattr(worker_pool, "_FIRST_PAUSE_S", 0.001)
-  yield Channel
-  Channel.reset()
-
-
-@pytest.fixture
 def folder(tmp_path):
   (tmp_path / "number").write_text("0")
   return tmp_path

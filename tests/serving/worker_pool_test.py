@@ -33,13 +33,7 @@ class Heard(Events):
     self.restarts += 1
 
 
-@pytest.fixture(autouse=True)
-def channels(monkeypatch):
-  Channel.reset()
-  monkeypatch.setattr(worker_pool, "Channel", Channel)
-  monkeypatch.setattr(worker_pool, "_FIRST_PAUSE_S", 0.001)
-  yield Channel
-  Channel.reset()
+pytestmark = pytest.mark.usefixtures("channels")
 
 
 @contextlib.asynccontextmanager
