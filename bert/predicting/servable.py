@@ -257,6 +257,8 @@ def start_tensorflow(threads: int | None = None) -> None:
     if threads:
       tf.config.threading.set_intra_op_parallelism_threads(threads)
       tf.config.threading.set_inter_op_parallelism_threads(threads)
+  # As in `training.hardware`: float32 is float32, on GPUs since Ampere, too.
+  tf.config.experimental.enable_tensor_float_32_execution(False)
 
 
 # ---------------------------------------------------------------------------------------------
