@@ -9,7 +9,7 @@ import re
 import pytest
 
 from bert import report
-from bert.scripts import trained_task
+from bert.scripts import run_subject, trained_task
 from bert.tasks import kinds
 from tests.kit import every_script, own_tasks
 from tests.kit.script_runs import Script, check_help, results_in
@@ -37,13 +37,13 @@ def test_wrong_flags_are_one_message(words, flags, said):
 
 
 def test_results_are_kept_as_they_are_spelled(tmp_path):
-  assert report.results_of(str(tmp_path)) == {}
+  assert run_subject.results_of(str(tmp_path)) == {}
   path = tmp_path / "eval_results.txt"
   path.write_text("eval_accuracy = 0.7794118\nglobal_step = 343\n")
-  assert report.results_of(str(tmp_path)) == {"eval_accuracy": "0.7794118", "global_step": "343"}
+  assert run_subject.results_of(str(tmp_path)) == {"eval_accuracy": "0.7794118", "global_step": "343"}
   path.write_text("eval_accuracy = high\n")
   with pytest.raises(ValueError, match="high"):
-    report.results_of(str(tmp_path))
+    run_subject.results_of(str(tmp_path))
 
 
 def test_the_command_has_what_differs_from_the_defaults():

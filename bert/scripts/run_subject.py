@@ -1,0 +1,220 @@
+"""What a report says of a run of any task: read from its folder, and its eval set answered again.
+
+subject = run_subject.subject_of("/tmp/mrpc_output", Chosen(max_examples=500))
+html = html_page.render(subject)
+"""
+
+import os
+import random
+import shlex
+from typing import Any, NamedTuple
+
+import numpy as np
+from absl import logging
+
+from bert.checks import data_checks, findings
+from bert.figures import event_files
+from bert.io import filesystem, json_files, vocabulary_kind
+from bert.io.wording import in_one_message
+from bert.predicting import load_run
+from bert.predicting.predictor import Predictor
+from bert.reports.subject import Examples, Subject
+from bert.scripts import result_files, run_files, trained_task
+from bert.tasks.answering import Answering
+
+# Files of data by the flags of tasks.
+_DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file")
+_MOST_CHECKED = 20_000  # examples of a file whose tokens are counted
+
+
+class Chosen(NamedTuple):
+  """What is to be answered for a report, and how.
+
+  Attributes:
+    data_dir: the folder of the data; None for that of the run.
+    eval_file: the labelled file; None for that of the run.
+    max_examples: a random sample of so many is answered of a larger set.
+    batch_size: sequences in a batch.
+  """
+
+  data_dir: str | None = None
+  eval_file: str | None = None
+  max_examples: int = 2000
+  batch_size: int = 32
+
+
+def subject_of(folder: str, chosen: Chosen) -> Subject:
+  """Reads a run, and answers its eval set.
+
+  Raises:
+    ValueError: the folder holds no fine-tuned model.
+  """
+  run = load_run.find_run(folder)
+  known = _json_in(folder, run_files.FLAGS)
+  answering, _ = load_run.answering_of(run)
+  subject = Subject(
+    folder=folder,
+    task=str(known.get("task_name") or run.kind.name),
+    results=results_of(folder),
+    headline="eval_accuracy",
+    failure=_json_in(folder, "dev_summary.json").get("failure"),
+    flags=known,
+    versions=_json_in(folder, run_files.VERSIONS),
+    command=trained_task.command(run.kind, known) if known else "",
+    facts=facts_of(run, folder),
+    curves=curves_of(folder),
+    usage=usage_of(folder, answering.example),
+  )
+  missing = [] if subject.results else ["The folder has no eval_results.txt: --do_eval writes it."]
+  try:
+    if not known:
+      raise ValueError("the folder has no flags.json, which says where the data are.")
+    task = task_of(run, folder, known, chosen)
+    subject.headline = task.headline
+    subject.examples = examples_of(task, folder, answering, chosen)
+    subject.headline = task.headline  # the data may say it
+    subject.findings = findings_of(task, run)
+  except (ValueError, OSError) as error:
+    missing.append(f"There are no examples: {in_one_message(error)}")
+    logging.warning("The report has no examples: %s", in_one_message(error))
+  subject.missing = missing
+  return subject
+
+
+def _json_in(folder: str, name: str) -> dict[str, Any]:
+  return json_files.read_if_there(os.path.join(folder, name), "Remove it.")
+
+
+def results_of(folder: str) -> dict[str, str]:
+  """Returns the numbers of `eval_results.txt` as they are written there; none without one."""
+  path = os.path.join(folder, "eval_results.txt")
+  if not filesystem.is_file(path):
+    return {}
+  result_files.read_eval_results(path)  # it raises for what is no number
+  with open(path, encoding="utf-8") as reader:
+    return dict(line.rstrip("\n").split(" = ", 1) for line in reader if " = " in line)
+
+
+def facts_of(run: load_run.Run, folder: str) -> dict[str, str]:
+  """Returns a few facts about model and run."""
+  config = run.config
+  facts = {
+    config.family.title: f"with {config.num_hidden_layers} layers of {config.hidden_size}",
+    "texts of at most": f"{run.max_seq_length} tokens",
+  }
+  seconds = _json_in(folder, "run.json").get("seconds")
+  return {**facts, **({"took": _duration(seconds)} if seconds else {})}
+
+
+def _duration(seconds: float) -> str:
+  """Writes a time.
+
+  Example:
+    >>> _duration(42.4), _duration(672.4), _duration(7300)
+    ('42 s', '11 min', '2.0 h')
+  """
+  if seconds < 120:
+    return f"{seconds:.0f} s"
+  return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def curves_of(folder: str) -> event_files.Run | None:
+  """Reads the curves of a run; None where it has none."""
+  try:
+    return event_files.read_run(folder)
+  except event_files.NoScalarsError:
+    return None
+
+
+def usage_of(folder: str, example: dict[str, Any]) -> dict[str, str]:
+  """Returns three ways to use the model."""
+  named = shlex.quote(folder)
+  return {
+    "A line of text for each example": f"python predict.py --init_checkpoint={named} < texts.txt",
+    "A page and a service": f"python serve.py --model={named}",
+    "Python": "from bert.predicting.predictor import Predictor\n"
+    f"Predictor.load({folder!r})([{example!r}])",
+  }
+
+
+# ---------------------------------------------------------------------------------------------
+# Examples and their answers.
+
+
+def task_of(run: load_run.Run, folder: str, known: dict[str, Any], chosen: Chosen) -> Any:
+  """Makes the run's task, which reads the labelled set."""
+  changed: dict[str, Any] = {}
+  if chosen.data_dir:
+    changed |= dict.fromkeys(_DATA_FILES[:3]) | {"data_dir": chosen.data_dir}
+  if chosen.eval_file:
+    changed |= run.kind.task_class().settings_of_eval_file(chosen.eval_file)
+  known = {**known, "max_seq_length": run.max_seq_length}
+  changed = {name: value for name, value in changed.items() if name in known}
+  lower = run.facts.get("do_lower_case", True)
+  return trained_task.make(run.kind, run.config, run.vocab_file, lower, folder, known, **changed)
+
+
+def examples_of(task: Any, folder: str, answering: Answering, chosen: Chosen) -> Examples:
+  """Answers the labelled set, or a sample of it."""
+  data = task.data_sets(task.scored_split)[0]
+  places = sample(len(data.examples), chosen.max_examples)
+  examples = [data.examples[n] for n in places]
+  items = trained_task.items_of(task, examples)
+  answers = Predictor.from_run(folder, batch_size=chosen.batch_size)(items)
+  shown = task.shown(answering)
+  expected = [task.expected(example) for example in examples]
+  cases = [shown.case(*three) for three in zip(items, expected, answers, strict=True)]
+  unknown = run_unknown_id(answering)
+  rows = [[row["input_ids"] for row in answering.rows(item)] for item in items]
+  return Examples(
+    shown,
+    expected,
+    cases,
+    [n + 1 for n in places],
+    [max(map(len, each), default=0) for each in rows],
+    [float(np.mean([i == unknown for ids in each for i in ids] or [0])) for each in rows],
+    len(data.examples),
+    data.split + data.suffix,
+    trained_task.scores_of(task, data, answers, "the report has none of its own")
+    if len(places) == len(data.examples)
+    else {},
+  )
+
+
+def sample(total: int, most: int) -> list[int]:
+  """Chooses examples, the same each time, in their order.
+
+  Example:
+    >>> sample(3, 5), len(sample(100, 5))
+    ([0, 1, 2], 5)
+  """
+  if total <= most:
+    return list(range(total))
+  return sorted(random.Random(12345).sample(range(total), most))
+
+
+def run_unknown_id(answering: Answering) -> int:
+  """Returns the id of the unknown token; -1 where the vocabulary has none."""
+  vocab = answering.tokenizer.vocab
+  return vocab.get(vocabulary_kind.unknown_token(vocab), -1)
+
+
+def findings_of(task: Any, run: load_run.Run) -> list[findings.Finding]:
+  """Looks at the data as `doctor.py` does."""
+  if not run.kind.data:
+    return []
+  settings = task.settings
+  files = [settings.get(name) for name in _DATA_FILES]
+  if run.kind.file:
+    settings = settings.replace(task_name=run.kind.name)
+  subject = findings.RunUnderCheck.of(
+    {**settings.values, "vocab_file": run.vocab_file},
+    config=run.config,
+    input_file=",".join(filter(None, files)),
+    settings=settings,
+    vocab=task.tokenizer.vocab,
+    max_examples=_MOST_CHECKED,
+  )
+  order = ("error", "warning", "note", "ok")
+  found = findings.examine([data_checks.check_data], subject)
+  return sorted(found, key=lambda each: order.index(each.level))
