@@ -47,7 +47,7 @@ MAY_IMPORT = {
   "checks": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
   "scripts": {
     *("io", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
-    *("exporting", "predicting", "figures", "checks", "distillation"),
+    *("exporting", "predicting", "figures", "checks", "reports", "distillation"),
   },
   "sweeps": {"io", "checkpoints", "tasks", "training", "figures", "scripts"},
   "fine_tuning": {

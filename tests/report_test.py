@@ -40,7 +40,10 @@ def test_results_are_kept_as_they_are_spelled(tmp_path):
   assert run_subject.results_of(str(tmp_path)) == {}
   path = tmp_path / "eval_results.txt"
   path.write_text("eval_accuracy = 0.7794118\nglobal_step = 343\n")
-  assert run_subject.results_of(str(tmp_path)) == {"eval_accuracy": "0.7794118", "global_step": "343"}
+  assert run_subject.results_of(str(tmp_path)) == {
+    "eval_accuracy": "0.7794118",
+    "global_step": "343",
+  }
   path.write_text("eval_accuracy = high\n")
   with pytest.raises(ValueError, match="high"):
     run_subject.results_of(str(tmp_path))
