@@ -15,15 +15,15 @@ import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also 
 import os
 from collections.abc import Sequence
 
-from absl import flags, logging
+from absl import flags
 
-from bert.io import atomic_files, filesystem
-from bert.reports import html_page
+from bert.io import filesystem
 from bert.scripts import (
   command_line,
   flag_groups,
   output_files,
   path_flags,
+  run_report,
   run_settings,
   run_subject,
 )
@@ -53,13 +53,11 @@ def main(argv: Sequence[str]) -> None:
   """Writes the report."""
   folder = folder_of([*([FLAGS.run] if FLAGS.run else []), *argv[1:]])
   run_settings.from_flags().check_at_least(1, "max_examples", "batch_size")
-  output_file = FLAGS.output_file or os.path.join(folder, "report.html")
+  output_file = FLAGS.output_file or os.path.join(folder, run_report.FILE)
   output_files.prepare([output_file])
   hardware.start_tensorflow()
   chosen = run_subject.Chosen(FLAGS.data_dir, FLAGS.eval_file, FLAGS.max_examples, FLAGS.batch_size)
-  html = html_page.render(run_subject.subject_of(folder, chosen))
-  atomic_files.write_text(output_file, html)
-  logging.info("Wrote %s, %.1f MB.", output_file, len(html.encode()) / 1e6)
+  run_report.write(folder, output_file, chosen)
 
 
 def folder_of(words: Sequence[str]) -> str:

@@ -80,7 +80,14 @@ def test_files_of_a_run(trained):
   record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
   manifests = {f".{name}.manifest.json" for name in record_files}
   results = {"eval_results.txt", "test_results.txt", "predictions.conll", "predictions.jsonl"}
-  of_model = {"bert_config.json", "vocab.txt", "label_map.json", "flags.json", "versions.json"}
+  of_model = {
+    "bert_config.json",
+    "vocab.txt",
+    "label_map.json",
+    "flags.json",
+    "versions.json",
+    "command.txt",
+  }
   assert names == {*record_files, *manifests, *results, *of_model, "checkpoint", "eval"}
   label_map = json.loads((trained.out / "label_map.json").read_text())
   assert list(label_map) == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]

@@ -13,6 +13,7 @@ from bert.fine_tuning.distillation import TaskDistillation
 from bert.scripts.run_settings import RunSettings
 
 LAYERS = "layers"  # folder in OUTPUT_DIR
+_NOT_OF_LAYERS = ("do_eval", "do_predict", "do_export", "plots", "report", "cache_teacher")
 
 
 def stages_of(settings: RunSettings) -> list[RunSettings]:
@@ -26,7 +27,7 @@ def stages_of(settings: RunSettings) -> list[RunSettings]:
     return [one_of[settings.stage](settings)]
   folder = os.path.join(settings.output_dir, LAYERS)
   layers: dict[str, Any] = {"stage": "layers", "output_dir": folder}
-  layers |= dict.fromkeys(("do_eval", "do_predict", "do_export", "plots", "cache_teacher"), False)
+  layers |= dict.fromkeys(_NOT_OF_LAYERS, False)
   layers |= {"eval_every_steps": None}
   if features := settings.get("features_dir"):  # of --num_runs, whose files know their run's stage
     layers["features_dir"] = os.path.join(features, LAYERS)

@@ -24,6 +24,7 @@ import itertools
 import logging as std_logging
 import os
 import re
+import shlex
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -424,7 +425,7 @@ def run(
   with _logging_to_stderr():
     if code := _exit_code(lambda: _load_plugins(argv), program):
       sys.exit(code)
-  with _logging_to_stderr(), flag_groups.defined_flags(define_flags):
+  with _logging_to_stderr(), flag_groups.defined_flags(define_flags), _typed_as(program, argv):
 
     def parse_and_run():
       words = _read(argv, doc, program, takes_arguments)
@@ -434,6 +435,39 @@ def run(
       return code
 
     sys.exit(_exit_code(parse_and_run, program))
+
+
+# The words of the command line that runs, the program first; none outside of `run`.
+_typed: list[str] = []
+
+
+@contextlib.contextmanager
+def _typed_as(program: str, argv: Sequence[str]) -> Iterator[None]:
+  earlier = list(_typed)
+  _typed[:] = [*program.split(), *argv[1:]]
+  try:
+    yield
+  finally:
+    _typed[:] = earlier
+
+
+def typed() -> str:
+  """Returns the command line that runs, as a shell takes it, a flag in a line; "" outside of `run`.
+
+  Example:
+    >>> with _typed_as("python a.py", ["a.py", "--text=a b"]):
+    ...   print(typed())
+    python a.py \\
+      '--text=a b'
+  """
+  lines: list[str] = []
+  for word in _typed:
+    quoted = shlex.quote(word)
+    if word.startswith("-") or not lines:
+      lines.append(quoted)
+    else:
+      lines[-1] += f" {quoted}"
+  return " \\\n  ".join(lines)
 
 
 def value_in(words: Sequence[str], name: str) -> str | None:
@@ -494,13 +528,14 @@ def _exit_code(parse_and_run: Callable[[], Any], program: str) -> Any:
 
 
 def _report(error: Exception, hint: str) -> int:
-  if _wants_traceback():
+  if wants_traceback():
     raise error
   print(f"ERROR: {_message(error)}\n{hint}", file=sys.stderr)
   return getattr(error, "exit_code", 1)
 
 
-def _wants_traceback() -> bool:
+def wants_traceback() -> bool:
+  """Whether errors are to be shown with the place in the program where they happened."""
   is_on = "verbose_errors" in FLAGS and FLAGS["verbose_errors"].value
   return is_on or os.environ.get("BERT_TRACEBACK", "") not in ("", "0")
 

@@ -74,6 +74,7 @@ def say_what_comes_next(output_dir: str) -> None:
   print(
     f"""
 The demonstration's files are in {output_dir}:
+  report.html         curves, results and the most wrong examples, to open in a browser
   eval_results.txt    the figures above
   predictions.tsv     a prediction for each pair of samples/MRPC/test.tsv
   model.ckpt-*        checkpoints; `tensorboard --logdir {output_dir}` shows the curves

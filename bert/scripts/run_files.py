@@ -5,6 +5,7 @@
   label_map.json    label -> index of the model's output, where the task has labels
   flags.json        every flag of the run that trained, with its value
   versions.json     of this project, Python and the libraries
+  command.txt       the command line, as it was typed
 
 They are written when a run starts, and removed if it ends without a checkpoint. A resumed run must
 fit them: its fingerprint, which
@@ -24,6 +25,7 @@ import bert
 from bert.checkpoints import config_files, formats
 from bert.io import atomic_files, filesystem, installation, json_files, vocabulary_kind
 from bert.model.configuration import BertConfig
+from bert.scripts import command_line
 from bert.scripts.run_settings import RunSettings
 from bert.text import tokenizer_kinds
 from bert.training import distribution
@@ -32,6 +34,7 @@ CONFIG = "bert_config.json"
 LABEL_MAP = "label_map.json"
 FLAGS = "flags.json"
 VERSIONS = "versions.json"
+COMMAND = "command.txt"
 
 _LIBRARIES = ("tensorflow", "keras", "numpy", "absl-py")
 
@@ -79,6 +82,8 @@ def _write(settings, config, labels) -> list[str]:
   contents = _of_model(settings, config, labels)
   if trains or not has_checkpoint:
     contents |= {FLAGS: _json(settings.flag_values), VERSIONS: _json(versions())}
+    if typed := command_line.typed():
+      contents[COMMAND] = f"{typed}\n".encode()
   new = [path for name in contents if not os.path.lexists(path := settings.path(name))]
   for name, content in contents.items():
     path = settings.path(name)

@@ -21,7 +21,7 @@ from bert.scripts.seeds import STATE_FILE
 NO_SETTINGS = frozenset(
   {
     *("task_name", "data_dir", "output_dir", "export_dir"),
-    *("do_train", "do_eval", "do_predict", "do_export", "verbose_errors", "plugin"),
+    *("do_train", "do_eval", "do_predict", "do_export", "verbose_errors", "plugin", "report"),
     *("bert_config_file", "vocab_file", "spm_model_file", "init_checkpoint"),
     *("save_checkpoints_steps", "keep_checkpoint_max", "save_summary_steps", "log_every_steps"),
     *("num_runs", "seeds", "parallel_runs", "gpus", "average_weights"),

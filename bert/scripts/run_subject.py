@@ -7,19 +7,23 @@ html = html_page.render(subject)
 import os
 import random
 import shlex
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from absl import logging
 
+from bert.checkpoints import finding, model_files, reading
 from bert.checks import data_checks, findings
 from bert.figures import event_files
 from bert.io import filesystem, json_files, vocabulary_kind
 from bert.io.wording import in_one_message
+from bert.model.configuration import BertConfig
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
 from bert.reports.subject import Examples, Subject
-from bert.scripts import result_files, run_files, trained_task
+from bert.scripts import pretraining_subject, result_files, run_files, trained_task
+from bert.tasks import kinds
 from bert.tasks.answering import Answering
 
 # Files of data by the flags of tasks.
@@ -35,54 +39,89 @@ class Chosen(NamedTuple):
     eval_file: the labelled file; None for that of the run.
     max_examples: a random sample of so many is answered of a larger set.
     batch_size: sequences in a batch.
+    is_answered: whether examples are answered at all.
   """
 
   data_dir: str | None = None
   eval_file: str | None = None
   max_examples: int = 2000
   batch_size: int = 32
+  is_answered: bool = True
 
 
 def subject_of(folder: str, chosen: Chosen) -> Subject:
   """Reads a run, and answers its eval set.
 
   Raises:
-    ValueError: the folder holds no fine-tuned model.
+    ValueError: the folder holds no model that was trained.
   """
-  run = load_run.find_run(folder)
-  known = _json_in(folder, run_files.FLAGS)
-  answering, _ = load_run.answering_of(run)
-  subject = Subject(
+  prefix = finding.find_checkpoint(folder)
+  facts = reading.read_facts(prefix)
+  if kinds.of_facts(facts) is not None or not facts:
+    return _of_task(folder, chosen)
+  config = BertConfig.from_json_file(model_files.need_config(folder))
+  subject = _read(folder, config)
+  pretraining_subject.complete(subject, prefix, config, facts, chosen.is_answered)
+  return subject
+
+
+def _read(folder: str, config: BertConfig) -> Subject:
+  """Reads what the files of any run say."""
+  results = results_of(folder)
+  return Subject(
     folder=folder,
-    task=str(known.get("task_name") or run.kind.name),
-    results=results_of(folder),
+    task="",
+    results=results,
     headline="eval_accuracy",
     failure=_json_in(folder, "dev_summary.json").get("failure"),
-    flags=known,
+    flags=_json_in(folder, run_files.FLAGS),
     versions=_json_in(folder, run_files.VERSIONS),
-    command=trained_task.command(run.kind, known) if known else "",
-    facts=facts_of(run, folder),
+    command=_text_in(folder, run_files.COMMAND),
+    facts=facts_of(config, folder),
     curves=curves_of(folder),
-    usage=usage_of(folder, answering.example),
+    missing=[] if results else ["The folder has no eval_results.txt: --do_eval writes it."],
   )
-  missing = [] if subject.results else ["The folder has no eval_results.txt: --do_eval writes it."]
+
+
+def _of_task(folder: str, chosen: Chosen) -> Subject:
+  run = load_run.find_run(folder)
+  answering, _ = load_run.answering_of(run)
+  subject = _read(folder, run.config)
+  known = subject.flags
+  subject.task = str(known.get("task_name") or run.kind.name)
+  subject.usage = usage_of(folder, answering.example)
+  subject.facts = {**subject.facts, "texts of at most": f"{run.max_seq_length} tokens"}
+  subject.facts |= teacher_of(known)
   try:
     if not known:
       raise ValueError("the folder has no flags.json, which says where the data are.")
     task = task_of(run, folder, known, chosen)
     subject.headline = task.headline
-    subject.examples = examples_of(task, folder, answering, chosen)
+    if chosen.is_answered:
+      subject.examples = examples_of(task, folder, answering, chosen)
     subject.headline = task.headline  # the data may say it
     subject.findings = findings_of(task, run)
-  except (ValueError, OSError) as error:
-    missing.append(f"There are no examples: {in_one_message(error)}")
-    logging.warning("The report has no examples: %s", in_one_message(error))
-  subject.missing = missing
+  except Exception as error:
+    # Data that are gone, or a method of a user's task that fails: the rest of the report is there.
+    is_plain = isinstance(error, (ValueError, OSError))
+    if not (is_plain or run.kind.file):
+      raise
+    why = in_one_message(error) if is_plain else f"{type(error).__name__}: {in_one_message(error)}"
+    subject.missing = [*subject.missing, f"There are no examples: {why}"]
+    logging.warning("The report has no examples: %s", why)
   return subject
 
 
 def _json_in(folder: str, name: str) -> dict[str, Any]:
   return json_files.read_if_there(os.path.join(folder, name), "Remove it.")
+
+
+def _text_in(folder: str, name: str) -> str:
+  path = os.path.join(folder, name)
+  if not os.path.isfile(path):
+    return ""
+  with open(path, encoding="utf-8") as reader:
+    return reader.read().strip()
 
 
 def results_of(folder: str) -> dict[str, str]:
@@ -95,15 +134,24 @@ def results_of(folder: str) -> dict[str, str]:
     return dict(line.rstrip("\n").split(" = ", 1) for line in reader if " = " in line)
 
 
-def facts_of(run: load_run.Run, folder: str) -> dict[str, str]:
+def facts_of(config: BertConfig, folder: str) -> dict[str, str]:
   """Returns a few facts about model and run."""
-  config = run.config
-  facts = {
-    config.family.title: f"with {config.num_hidden_layers} layers of {config.hidden_size}",
-    "texts of at most": f"{run.max_seq_length} tokens",
-  }
+  facts = {config.family.title: f"with {config.num_hidden_layers} layers of {config.hidden_size}"}
   seconds = _json_in(folder, "run.json").get("seconds")
   return {**facts, **({"took": _duration(seconds)} if seconds else {})}
+
+
+def teacher_of(known: Mapping[str, Any]) -> dict[str, str]:
+  """Says of whom a student has learned, and how good that one is."""
+  teacher = known.get("teacher")
+  if not teacher or not os.path.isdir(teacher):
+    return {"learned from": teacher} if teacher else {}
+  config = _json_in(teacher, run_files.CONFIG)
+  sizes = [
+    f"{config[name]} {name}" for name in ("num_hidden_layers", "hidden_size") if name in config
+  ]
+  scores = [f"{name} {value}" for name, value in results_of(teacher).items()][:1]
+  return {"learned from": ", ".join([teacher, *sizes, *scores])}
 
 
 def _duration(seconds: float) -> str:
@@ -141,7 +189,7 @@ def usage_of(folder: str, example: dict[str, Any]) -> dict[str, str]:
 # Examples and their answers.
 
 
-def task_of(run: load_run.Run, folder: str, known: dict[str, Any], chosen: Chosen) -> Any:
+def task_of(run: load_run.Run, folder: str, known: Mapping[str, Any], chosen: Chosen) -> Any:
   """Makes the run's task, which reads the labelled set."""
   changed: dict[str, Any] = {}
   if chosen.data_dir:

@@ -19,7 +19,14 @@ from absl import logging
 
 from bert.io import installation
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, output_folder, reinit_layers, result_files, run_files
+from bert.scripts import (
+  command_line,
+  on_request,
+  output_folder,
+  reinit_layers,
+  result_files,
+  run_files,
+)
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
@@ -125,6 +132,8 @@ class Run:
       distribution.on_chief(self._export, checkpoint_path)
     if self.settings.plots:
       distribution.on_chief(_draw, self.settings.output_dir)
+    if self.settings.get("report") and self.is_reported:
+      distribution.on_chief(on_request.module("report").write_at_end, self.settings)
     # At the end, where it is read; what was logged meanwhile has scrolled away.
     if warning := self._skipped_training or output_folder.nothing_loaded(self.settings):
       logging.warning("%s", warning)
@@ -170,6 +179,11 @@ class Run:
   def use(self, checkpoint_path: str | None) -> None:
     """Evaluates and predicts with the best weights, or, where it is None, with the newest."""
     raise NotImplementedError
+
+  @property
+  def is_reported(self) -> bool:
+    """Whether the run did something that a report shows."""
+    return bool(self.settings.do_train or self.settings.do_eval)
 
   def task_model(self) -> dict[str, Any] | None:
     """Returns what `exports.export_task_model` exports; pre-training has no task."""

@@ -1,6 +1,5 @@
-"""The task of a run that has trained, made once more to read its data, and its command line."""
+"""The task of a run that has trained, made once more to read its data."""
 
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,9 +9,6 @@ from absl import logging
 from bert import tokenization
 from bert.scripts import command_line, flag_groups, run_settings
 from bert.tasks import kinds
-
-# Flags of a run that say nothing about it: where it was, and what follows from others.
-_NOT_TYPED = ("num_train_steps", "num_warmup_steps", "verbose_errors")
 
 
 def make(
@@ -101,22 +97,3 @@ def scores_of(
     for name, value in found.items()
     if isinstance(value, (int, float, np.number)) and np.ndim(value) == 0
   }
-
-
-def command(kind: kinds.Kind, flags: Mapping[str, Any]) -> str:
-  """Writes the command line of a run: the flags that differ from their defaults, a line each."""
-  with flag_groups.defined_flags(kind.task_class().define_flags):
-    defaults = {flag.name: flag.default for flag in flag_groups.script_flags()}
-  words = [
-    shlex.quote(f"--{name}={_typed(value)}")
-    for name, value in flags.items()
-    if name in defaults and name not in _NOT_TYPED and value not in (defaults[name], None, [])
-  ]
-  script = kind.script if kind.file else f"{kind.script}.py"
-  return " \\\n  ".join([f"python {shlex.quote(script)}", *words])
-
-
-def _typed(value: Any) -> str:
-  if isinstance(value, bool):
-    return str(value).lower()
-  return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -27,7 +27,7 @@ import pytest
 import tensorflow as tf
 
 from bert.checkpoints import saving
-from bert.scripts import command_line, flag_groups, steps
+from bert.scripts import command_line, flag_groups, run_report, steps
 from tests.kit.paths import ROOT
 
 
@@ -55,6 +55,8 @@ class Script:
       contextlib.redirect_stdout(out),
       contextlib.redirect_stderr(err),
       mock.patch.object(steps, "start_script", _run_here),
+      # Reports have tests of their own; one of each run here would double the time of many.
+      mock.patch.object(run_report, "write_at_end", _reported(values.get("report", False))),
       pytest.raises(SystemExit) as left,
     ):
       command_line.run(
@@ -90,6 +92,10 @@ class Script:
     assert "Traceback" not in done.err
     assert done.out == ""
     return done.err[done.err.index("ERROR: ") :]
+
+
+def _reported(is_wanted: bool):
+  return run_report.write_at_end if is_wanted else lambda settings: None
 
 
 def _run_here(name: str, *flags: str) -> int:
@@ -130,6 +136,9 @@ def stopped_after(step: int) -> Iterator[None]:
 
 # ---------------------------------------------------------------------------------------------
 # What a run leaves.
+
+OF_TRAINING = {"flags.json", "versions.json", "command.txt"}
+"""Files that say how a model was trained."""
 
 
 def results_in(path: pathlib.Path) -> dict[str, float]:

@@ -10,7 +10,14 @@ import tensorflow as tf
 from bert import run_classifier
 from bert.checkpoints import bundle_files, finding, reading, saving
 from tests.kit import byte_pairs, tiny_bert
-from tests.kit.script_runs import Script, assert_same_tensors, results_in, stopped_after, tensors
+from tests.kit.script_runs import (
+  OF_TRAINING,
+  Script,
+  assert_same_tensors,
+  results_in,
+  stopped_after,
+  tensors,
+)
 from tests.kit.tiny_sentences import VOCAB, write, write_rows
 
 script = Script(run_classifier)
@@ -18,7 +25,6 @@ run, run_well, error_of = script.run, script.run_well, script.error_of
 
 
 OF_MODEL = {"bert_config.json", "vocab.txt", "label_map.json"}
-OF_TRAINING = {"flags.json", "versions.json"}
 
 
 def make_old(folder) -> None:

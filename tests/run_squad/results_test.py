@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from bert import run_squad
 from bert.checkpoints import load_report
-from tests.kit.script_runs import json_in, results_in, values_in
+from tests.kit.script_runs import OF_TRAINING, json_in, results_in, values_in
 from tests.kit.tiny_questions import NUM_DEV, NUM_TRAIN, contexts, details_in, windows_of
 
 
@@ -46,7 +46,7 @@ def test_files_of_a_run(v1, v2):
     record_files = {"train.tf_record", "eval.tf_record"}
     manifests = {f".{name}.manifest.json" for name in record_files}
     answers = {"predictions.json", "nbest_predictions.json", "predictions_detailed.jsonl"}
-    of_model = {"bert_config.json", "vocab.txt", "flags.json", "versions.json"}
+    of_model = {"bert_config.json", "vocab.txt", *OF_TRAINING}
     assert names == {
       *(checkpoints | record_files | manifests | answers | extra | of_model),
       *("checkpoint", "eval_results.txt"),

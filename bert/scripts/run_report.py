@@ -1,0 +1,55 @@
+"""The report of a run: written when the run ends, or later by `report.py`.
+
+A report that cannot be made costs a run nothing: all its files are there before, and what is wrong
+is a warning.
+"""
+
+import os
+import time
+
+from absl import logging
+
+from bert.io import atomic_files, filesystem
+from bert.io.wording import in_one_message
+from bert.reports import html_page
+from bert.scripts import command_line, run_subject
+from bert.scripts.run_settings import RunSettings
+
+FILE = "report.html"
+"""Its name in the folder of a run."""
+
+
+def write(folder: str, output_file: str, chosen: run_subject.Chosen) -> None:
+  """Makes the report of a run.
+
+  Raises:
+    OSError: the file cannot be written.
+    ValueError: the folder holds no model that was trained.
+  """
+  start = time.monotonic()
+  html = html_page.render(run_subject.subject_of(folder, chosen))
+  atomic_files.write_text(output_file, html)
+  seconds = time.monotonic() - start
+  logging.info("Wrote %s, %.1f MB, in %.1f s.", output_file, len(html.encode()) / 1e6, seconds)
+
+
+def write_at_end(settings: RunSettings) -> None:
+  """Writes `OUTPUT_DIR/report.html` of a run that is complete but for this.
+
+  Its examples are those that the run evaluated; a run that only trained has none.
+  """
+  folder = settings.output_dir
+  if filesystem.is_remote(folder):
+    logging.info("No report: %s is remote. Copy the folder, then: report.py FOLDER.", folder)
+    return
+  chosen = run_subject.Chosen(is_answered=os.path.isfile(settings.path("eval_results.txt")))
+  try:
+    write(folder, os.path.join(folder, FILE), chosen)
+  except Exception as error:
+    # Whatever it is, a bug of ours or of a user's task among them: the run itself is complete.
+    if command_line.wants_traceback():
+      raise
+    logging.warning(
+      "No report: %s. The run itself is complete; --noreport leaves the report out.",
+      in_one_message(error).rstrip("."),
+    )
