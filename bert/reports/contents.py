@@ -4,13 +4,12 @@ What follows from numbers alone is a table of `statistics.py`; what an example l
 task (`tasks/shown.py`).
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bert.reports import charts, statistics
 from bert.reports.subject import Examples, Subject
-from bert.tasks.shown import Case, Passage
+from bert.tasks.shown import Passage
 
 MOST_CASES = 30  # with the highest loss
 _MOST_OF_CELL, _MOST_FURTHER = 8, 160
@@ -58,6 +57,12 @@ def of_examples(examples: Examples, most_cases: int) -> dict[str, Any]:
   pairs = [(float(right), float(given)) for case in numbers_of for right, given in case.pairs]
   first, further = _chosen(examples, most_cases)
   labels = {label: n for n, label in enumerate(matrix.labels)} if matrix else {}
+  doubtful = set(statistics.doubtful_labels(examples))
+  typical = [n for n in examples.contributions if n not in first] if most_cases else []
+
+  def cards(chosen: Iterable[int]) -> list[dict[str, Any]]:
+    return [_card(examples, n, labels, n in doubtful) for n in chosen]
+
   right = [case.is_right for case in cases if case.is_right is not None]
   is_scored = bool(right) or any(case.loss is not None for case in cases)
   return {
@@ -82,8 +87,11 @@ def of_examples(examples: Examples, most_cases: int) -> dict[str, Any]:
     "calibration_error": statistics.calibration_error(bins),
     "reliability": charts.reliability(bins) if bins else "",
     "scatter": charts.scatter(pairs, shown.number_name) if pairs else "",
-    "cases": [_card(examples, n, labels) for n in first],
-    "further": [_card(examples, n, labels) for n in further],
+    "cases": cards(first),
+    "typical": cards(typical),
+    "further": cards(n for n in further if n not in typical),
+    "doubtful": len(doubtful),
+    "explained": len(examples.contributions),
   }
 
 
@@ -101,7 +109,7 @@ def _confusions(matrix: statistics.Matrix) -> list[tuple[str, str, int]]:
 def _chosen(examples: Examples, most_cases: int) -> tuple[list[int], list[int]]:
   """Chooses the examples with the highest loss, and some more of each cell of the matrix."""
   cases = examples.cases
-  order = sorted(range(len(cases)), key=lambda n: (*_rank(cases[n]), n))
+  order = statistics.worst_first(cases)
   first, rest = order[:most_cases], order[most_cases:]
   counts: dict[Any, int] = {}
   further: list[int] = []
@@ -113,14 +121,9 @@ def _chosen(examples: Examples, most_cases: int) -> tuple[list[int], list[int]]:
   return first, further
 
 
-def _rank(case: Case) -> tuple[float, float]:
-  """Orders the most wrong ones first; of equals those that are wrong for sure, or right by luck."""
-  sure = case.confidence or 0.0
-  loss = -1.0 if case.loss is None else case.loss
-  return -(math.inf if math.isnan(loss) else loss), -sure if loss else sure
-
-
-def _card(examples: Examples, n: int, labels: dict[str, int]) -> dict[str, Any]:
+def _card(
+  examples: Examples, n: int, labels: dict[str, int], is_doubtful: bool = False
+) -> dict[str, Any]:
   """Returns what is shown of an example; cells are rows and columns of the matrix, `0-1`."""
   case = examples.cases[n]
   cells = dict.fromkeys(f"{labels[a]}-{labels[b]}" for a, b in case.pairs if a in labels)
@@ -129,6 +132,8 @@ def _card(examples: Examples, n: int, labels: dict[str, int]) -> dict[str, Any]:
     "case": case,
     "passages": [(each.name, *pieces_of(each)) for each in case.passages],
     "cells": " ".join(cells),
+    "is_doubtful": is_doubtful,
+    "contribution": examples.contributions.get(n),
   }
 
 

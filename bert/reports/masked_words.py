@@ -12,6 +12,7 @@ import numpy as np
 
 from bert.io import record_files
 from bert.predicting import masked_words
+from bert.reports import words
 from bert.reports.subject import Examples
 from bert.tasks.shown import Baseline, Case, Mark, Option, Passage, Shown
 
@@ -132,7 +133,7 @@ def _words(record, outputs, row: int, tokenizer) -> Iterator[tuple[dict, str, di
     else:
       in_its_place = seen[place] if seen[place] in ("[MASK]", "<mask>") else "another word"
     length = int(record["input_mask"].sum())
-    passage = passage_of(tokens[:length], place)
+    passage = passage_of(tokenizer, tokens[:length], place)
     item = {"passage": passage, "in_its_place": in_its_place}
     yield item, tokens[place], {"ranked": ranked, "probability": chance}
 
@@ -141,20 +142,13 @@ def _token(tokenizer, number) -> str:
   return tokenizer.inv_vocab.get(int(number), f"[id {number}]")
 
 
-def passage_of(tokens: Sequence[str], place: int) -> Passage:
-  """Writes the tokens around one as a text in which it is marked.
-
-  Example:
-    >>> passage_of(["[CLS]", "the", "play", "##er", "wins"], 3)
-    Passage(name='text', text='[CLS] the player wins', marks=(Mark(start=14, end=16, label=''),))
-  """
+def passage_of(tokenizer: Any, tokens: Sequence[str], place: int) -> Passage:
+  """Writes the tokens around one as a text in which it is marked."""
   first = max(0, place - _AROUND)
   text, mark = "", Mark(0, 0)
-  for n, token in enumerate(tokens[first : place + _AROUND + 1], start=first):
-    is_glued = token.startswith("##") and len(token) > 2
-    word = token[2:] if is_glued else token.lstrip("▁Ġ") or token
-    starts_word = not is_glued and (n > first)
-    text += f" {word}" if starts_word else word
+  pieces = words.pieces_of(tokenizer, tokens[first : place + _AROUND + 1])
+  for n, piece in enumerate(pieces, start=first):
+    text += f" {piece.text}" if piece.starts_word and text else piece.text
     if n == place:
-      mark = Mark(len(text) - len(word), len(text))
+      mark = Mark(len(text) - len(piece.text), len(text))
   return Passage("text", text, (mark,))

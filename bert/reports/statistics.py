@@ -5,6 +5,7 @@ Letters in shapes: C = number of classes.
 
 import collections
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -62,6 +63,44 @@ def confusion(examples: Examples) -> Matrix | None:
   known = list(examples.shown.classes)
   labels = known + [label for label in occurring if label not in known]
   return Matrix(labels, [[pairs[right, given] for given in labels] for right in labels])
+
+
+def worst_first(cases: Sequence[Case]) -> list[int]:
+  """Orders cases by their loss; of equals those that are wrong for sure, or right by luck."""
+  return sorted(range(len(cases)), key=lambda n: (*_rank(cases[n]), n))
+
+
+def _rank(case: Case) -> tuple[float, float]:
+  sure = case.confidence or 0.0
+  loss = -1.0 if case.loss is None else case.loss
+  return -(math.inf if math.isnan(loss) else loss), -sure if loss else sure
+
+
+def typical(cases: Sequence[Case], count: int) -> list[int]:
+  """Finds the cases around the median loss; none where there are no losses."""
+  order = [n for n in worst_first(cases) if cases[n].loss is not None]
+  first = max(0, (len(order) - count) // 2)
+  return order[first : first + count]
+
+
+def doubtful_labels(examples: Examples) -> list[int]:
+  """Finds cases whose label may be wrong in the data, the most doubtful first.
+
+  By confident learning (Northcutt et al. 2021, https://arxiv.org/abs/1911.00068): the model is as
+  sure of another label as it is, on average, of the examples that have that label.
+  """
+  if not examples.shown.classes:
+    return []
+  known = [(n, c) for n, c in enumerate(examples.cases) if c.group and c.loss is not None]
+  of_label = _grouped(known, lambda pair: pair[1].group)
+  least = {
+    label: float(np.mean([math.exp(-case.loss) for _, case in its]))
+    for label, its in of_label.items()
+  }
+  found = [
+    n for n, c in known if not c.is_right and (c.confidence or 0.0) >= least.get(c.given, math.inf)
+  ]
+  return sorted(found, key=lambda n: -examples.cases[n].loss)
 
 
 def by_label(examples: Examples) -> list[Group]:

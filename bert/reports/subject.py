@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert.reports.words import Contribution
 from bert.tasks.shown import Case, Shown
 
 
@@ -21,6 +22,7 @@ class Examples:
     total: how many examples the set has.
     source: the name of the set.
     scores: of the answers, by name; empty where examples are a sample, or cannot be scored.
+    contributions: number of a case, from 0 -> what its words contributed; of some cases.
   """
 
   shown: Shown
@@ -32,6 +34,7 @@ class Examples:
   total: int
   source: str = "dev"
   scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  contributions: Mapping[int, Contribution] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass

@@ -13,6 +13,7 @@ from bert.model.configuration import BertConfig
 from bert.reports import masked_words
 from bert.reports.subject import Subject
 from bert.scripts import pretraining_data
+from bert.tasks import kinds
 
 _MOST_RECORDS = 200
 # The result that counts, of those that a run has: of words, or ELECTRA's of all tokens.
@@ -58,8 +59,9 @@ def _examples(subject: Subject, prefix: str, config: BertConfig, facts: Mapping[
 
 
 def _usage(folder: str) -> dict[str, str]:
+  script = next(iter(kinds.registered().values())).script
   return {
-    "Fine-tune it": "python run_classifier.py --do_train --do_eval --data_dir=DATA \\\n"
+    "Fine-tune it": f"python {script}.py --do_train --do_eval --data_dir=DATA \\\n"
     f"  --init_checkpoint={folder} --output_dir=OUTPUT",
     "Guess masked words": f"python predict_masked.py --init_checkpoint={folder} < texts.txt",
     "Vectors of texts": f"python predict.py --task=vectors --init_checkpoint={folder} < texts.txt",

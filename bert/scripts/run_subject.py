@@ -5,26 +5,28 @@ html = html_page.render(subject)
 """
 
 import os
-import random
 import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 from absl import logging
 
 from bert.checkpoints import finding, model_files, reading
 from bert.checks import data_checks, findings
 from bert.figures import event_files
-from bert.io import filesystem, json_files, vocabulary_kind
+from bert.io import filesystem, json_files
 from bert.io.wording import in_one_message
 from bert.model.configuration import BertConfig
 from bert.predicting import load_run
-from bert.predicting.predictor import Predictor
-from bert.reports.subject import Examples, Subject
-from bert.scripts import pretraining_subject, result_files, run_files, trained_task
+from bert.reports.subject import Subject
+from bert.scripts import (
+  answered_examples,
+  pretraining_subject,
+  result_files,
+  run_files,
+  trained_task,
+)
 from bert.tasks import kinds
-from bert.tasks.answering import Answering
 
 # Files of data by the flags of tasks.
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file")
@@ -98,7 +100,9 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
     task = task_of(run, folder, known, chosen)
     subject.headline = task.headline
     if chosen.is_answered:
-      subject.examples = examples_of(task, folder, answering, chosen)
+      subject.examples = answered_examples.examples_of(
+        task, run, answering, chosen.max_examples, chosen.batch_size
+      )
     subject.headline = task.headline  # the data may say it
     subject.findings = findings_of(task, run)
   except Exception as error:
@@ -186,7 +190,7 @@ def usage_of(folder: str, example: dict[str, Any]) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------------------------------------
-# Examples and their answers.
+# Its data.
 
 
 def task_of(run: load_run.Run, folder: str, known: Mapping[str, Any], chosen: Chosen) -> Any:
@@ -200,51 +204,6 @@ def task_of(run: load_run.Run, folder: str, known: Mapping[str, Any], chosen: Ch
   changed = {name: value for name, value in changed.items() if name in known}
   lower = run.facts.get("do_lower_case", True)
   return trained_task.make(run.kind, run.config, run.vocab_file, lower, folder, known, **changed)
-
-
-def examples_of(task: Any, folder: str, answering: Answering, chosen: Chosen) -> Examples:
-  """Answers the labelled set, or a sample of it."""
-  data = task.data_sets(task.scored_split)[0]
-  places = sample(len(data.examples), chosen.max_examples)
-  examples = [data.examples[n] for n in places]
-  items = trained_task.items_of(task, examples)
-  answers = Predictor.from_run(folder, batch_size=chosen.batch_size)(items)
-  shown = task.shown(answering)
-  expected = [task.expected(example) for example in examples]
-  cases = [shown.case(*three) for three in zip(items, expected, answers, strict=True)]
-  unknown = run_unknown_id(answering)
-  rows = [[row["input_ids"] for row in answering.rows(item)] for item in items]
-  return Examples(
-    shown,
-    expected,
-    cases,
-    [n + 1 for n in places],
-    [max(map(len, each), default=0) for each in rows],
-    [float(np.mean([i == unknown for ids in each for i in ids] or [0])) for each in rows],
-    len(data.examples),
-    data.split + data.suffix,
-    trained_task.scores_of(task, data, answers, "the report has none of its own")
-    if len(places) == len(data.examples)
-    else {},
-  )
-
-
-def sample(total: int, most: int) -> list[int]:
-  """Chooses examples, the same each time, in their order.
-
-  Example:
-    >>> sample(3, 5), len(sample(100, 5))
-    ([0, 1, 2], 5)
-  """
-  if total <= most:
-    return list(range(total))
-  return sorted(random.Random(12345).sample(range(total), most))
-
-
-def run_unknown_id(answering: Answering) -> int:
-  """Returns the id of the unknown token; -1 where the vocabulary has none."""
-  vocab = answering.tokenizer.vocab
-  return vocab.get(vocabulary_kind.unknown_token(vocab), -1)
 
 
 def findings_of(task: Any, run: load_run.Run) -> list[findings.Finding]:

@@ -15,7 +15,7 @@ Letters in shapes: S = sequence length of a row, C = number of classes.
 
 import inspect
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,16 @@ Item = Mapping[str, Any]  # name -> a text, or a list of texts
 # `Answering` wants to remember of it.
 Row = Mapping[str, Any]
 Scores = Mapping[str, np.ndarray]  # of a row: what is of tokens has the length of the row
+
+
+class Explained(NamedTuple):
+  """A number that follows from scores, of which tokens are asked what they contributed."""
+
+  what: str  # in words, after "to": `“yes”`, `the score`
+  # For each of the rows, by what its scores count in the number: name -> array of a score's shape.
+  weights: Sequence[Mapping[str, np.ndarray]]
+  rows: Sequence[int] | None = None  # whose weights these are; None: all
+
 
 _EXAMPLE_TEXTS = ("The storm closed both runways.", "No aircraft could land.")
 
@@ -111,6 +121,21 @@ class Answering:
   def shown(self) -> shown.Shown:
     """Returns how examples and answers are shown in reports; by default all values of an answer."""
     return shown.Shown()
+
+  def explained(
+    self, item: Item, rows: Sequence[Row], answer: Mapping[str, Any], scores: Sequence[Scores]
+  ) -> Explained | None:
+    """Says which sum of scores made the answer; by default the logit, or score, of what is given.
+
+    None where there is no such sum.
+    """
+    del item, answer
+    if len(rows) != 1 or self._is_of_tokens("logits"):
+      return None
+    values = scores[0].get("logits")
+    if values is None or values.ndim > 1:
+      return None
+    return Explained("what the model says", [{"logits": against_others(values)}])
 
   # -------------------------------------------------------------------------------------------
   # As JSON, for a server's clients. Answers themselves are JSON once arrays are lists.
@@ -252,6 +277,23 @@ def kind_of(facts: Mapping[str, Any]) -> kinds.Kind:
 
 # ---------------------------------------------------------------------------------------------
 # Values.
+
+
+def against_others(logits: np.ndarray, given: int | None = None) -> np.ndarray:
+  """Returns weights of logits `[C]`: one minus the mean of the others; of a single one, itself.
+
+  Args:
+    logits: of classes.
+    given: the number of the one; by default the largest.
+
+  Example:
+    >>> against_others(np.array([0.1, 0.9, 0.0])).tolist()
+    [-0.5, 1.0, -0.5]
+  """
+  count = logits.size
+  weights = np.full(logits.shape, -1 / max(count - 1, 1), np.float32)
+  weights.reshape(-1)[int(np.argmax(logits)) if given is None else given] = 1
+  return weights
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bert.tasks.answering import Answering, softmax
+from bert.tasks.answering import Answering, Explained, against_others, softmax
 from bert.tasks.shown import Baseline, Classes, Passage
 
 
@@ -47,6 +47,12 @@ class ChoiceAnswers(Answering):
       values = np.concatenate([each["logits"] for each in scores])
     order = np.argsort(-values, kind="stable")
     return [{"label": str(index), "score": float(values[index])} for index in order.tolist()]
+
+  def explained(self, item, rows, answer, scores):
+    """Explains what is chosen against the other choices."""
+    logits = np.concatenate([each["logits"] for each in scores])
+    weights = against_others(logits, answer["choice"])
+    return Explained("this choice", [{"logits": weights[n : n + 1]} for n in range(len(rows))])
 
   def shown(self):
     """Lists the choices."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bert.tasks.answering import Answering
+from bert.tasks.answering import Answering, Explained
 from bert.tasks.shown import Numbers
 
 # As `tf.math.l2_normalize`: the vector 0 stays 0.
@@ -42,6 +42,15 @@ class PairAnswers(Answering):
   def relevance(self, answer, scores):
     """Returns the similarity."""
     return answer["similarity"]
+
+  def explained(self, item, rows, answer, scores):
+    """Explains the similarity, as far as it follows each of the vectors."""
+    vectors = [each["vectors"] for each in scores]
+    one, other = map(_normalized, vectors)
+    similarity = np.sum(one * other)
+    sides = [(other - similarity * one, vectors[0]), (one - similarity * other, vectors[1])]
+    weights = [{"vectors": side / max(np.linalg.norm(v), 1e-12)} for side, v in sides]
+    return Explained("the similarity", weights)
 
   def shown(self):
     """Compares the similarity with the right one."""

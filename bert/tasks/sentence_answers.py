@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert.tasks import classification, shown
-from bert.tasks.answering import Answering, kind_of, sigmoid, softmax
+from bert.tasks.answering import Answering, Explained, against_others, kind_of, sigmoid, softmax
 from bert.tasks.windows import WindowOptions, WindowReader
 
 # As `windows.facts` calls the fields of `WindowOptions`.
@@ -129,6 +129,17 @@ class SentenceAnswers(Answering):
       return shown.Numbers("score")
     is_many = self._problem_type == "multi_label"
     return (shown.ManyLabels if is_many else shown.Classes)(self._labels)
+
+  def explained(self, item, rows, answer, scores):
+    """Explains the score, or the label: of several the likeliest. Windows count alike."""
+    logits = self._pooled(scores)
+    if self._problem_type == "multi_label":
+      weights = np.float32(np.arange(logits.size) == np.argmax(logits))
+    else:
+      weights = against_others(logits)
+    label = "" if self._problem_type == "regression" else self._labels[int(np.argmax(logits))]
+    each = {"logits": weights / len(rows)}
+    return Explained(f"“{label}”" if label else "the score", [each] * len(rows))
 
   def _pooled(self, scores) -> np.ndarray:
     """The logits of a text, `[C]`, from those of its windows."""

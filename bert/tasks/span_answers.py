@@ -13,8 +13,10 @@ alignment does not find, and so other probabilities.
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from bert.tasks import answer_texts, spans_shown, squad, squad_answers, squad_features
-from bert.tasks.answering import Answering, kind_of
+from bert.tasks.answering import Answering, Explained, against_others, kind_of
 
 
 class SpanAnswers(Answering):
@@ -170,6 +172,16 @@ class SpanAnswers(Answering):
     return self._answer(
       squad_answers.find_answers(example, windows, results, *self._sizes, **self._options)
     )
+
+  def explained(self, item, rows, answer, scores):
+    """Explains the likeliest first and last word of all windows; not of a beam of ends."""
+    names = ("start_logits", "end_logits")
+    if not scores or any(name not in scores[0] for name in names):
+      return None
+    best = [sum(float(each[name].max()) for name in names) for each in scores]
+    window = int(np.argmax(best))
+    weights = {name: against_others(scores[window][name]) for name in names}
+    return Explained("the first and the last word of the answer", [weights], [window])
 
   def shown(self):
     """Marks the answer in the paragraph."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert.tasks import label_schemes, tagging, tags_shown
-from bert.tasks.answering import Answering, kind_of, softmax
+from bert.tasks.answering import Answering, Explained, against_others, kind_of, softmax
 
 # As `conll_files.py`, whose lines are sentences here: a no-break space, say, is part of a word.
 _WORD = re.compile("[^ \\t\\r\\n]+")
@@ -105,6 +105,18 @@ class TagAnswers(Answering):
   def shown(self):
     """Marks entities."""
     return tags_shown.Tags()
+
+  def explained(self, item, rows, answer, scores):
+    """Explains the tag of the word of which the model is least sure."""
+    if not rows:
+      return None
+    word = int(np.argmin(answer["probabilities"]))
+    places = [(n, place) for n, row in enumerate(rows) for place in row["places"]]
+    window, place = places[word]
+    weights = {"logits": np.zeros_like(scores[window]["logits"])}
+    weights["logits"][place] = against_others(scores[window]["logits"][place])
+    what = f"the tag {answer['tags'][word]} of “{answer['words'][word]}”"
+    return Explained(what, [weights], [window])
 
   @property
   def example(self):

@@ -3,12 +3,14 @@
 Alone: python -m pytest tests/reports/masked_words_test.py (seconds)
 """
 
+import types
+
 import numpy as np
 import pytest
 
 from bert.io import record_files
 from bert.reports import masked_words
-from bert.tasks.shown import Passage
+from bert.tasks.shown import Mark, Passage
 
 
 def record(positions, weights):
@@ -46,7 +48,9 @@ def test_records_are_read_until_one_has_no_masks(tmp_path):
 
 
 def test_words_of_a_record():
-  tokenizer = type("Made", (), {"inv_vocab": dict(enumerate(["[CLS]", "cat", "[MASK]", "dog"]))})
+  vocab = {token: n for n, token in enumerate(["[CLS]", "cat", "[MASK]", "dog", "##s", "[UNK]"])}
+  words = {n: token for token, n in vocab.items()}
+  tokenizer = types.SimpleNamespace(vocab=vocab, inv_vocab=words)
   outputs = {
     "ids": np.array([[[3, 1], [1, 3]]]),
     "probabilities": np.array([[[0.7, 0.2], [0.9, 0.1]]]),
@@ -59,3 +63,9 @@ def test_words_of_a_record():
   assert item["passage"].text == "[CLS] cat cat"  # padding is left out, the mask is filled
   assert answer["ranked"][0] == ("dog", 0.7)
   assert answer["probability"] == 0.2
+
+
+def test_a_word_is_marked_within_its_sentence():
+  tokenizer = types.SimpleNamespace(vocab={"[UNK]": 0, "##er": 1})
+  found = masked_words.passage_of(tokenizer, ["[CLS]", "the", "play", "##er", "wins"], 3)
+  assert found == Passage("text", "[CLS] the player wins", (Mark(14, 16),))

@@ -1,9 +1,12 @@
 """The tables of a report."""
 
+import math
+
 import numpy as np
 import pytest
 
 from bert.reports import statistics
+from bert.tasks import shown
 from tests.reports import made_up_runs
 
 
@@ -56,3 +59,22 @@ def test_calibration():
 def test_scores_are_not_calibrated():
   assert statistics.calibration(made_up_runs.of_numbers().cases) == []
   assert statistics.confusion(made_up_runs.of_numbers()) is None
+
+
+def test_the_most_wrong_come_first_and_typical_ones_are_in_the_middle():
+  losses = [0.1, None, 2.0, 0.5, math.nan, 0.2]
+  cases = [shown.Case([], None, "", loss=loss) for loss in losses]
+  assert statistics.worst_first(cases) == [4, 2, 3, 5, 0, 1]
+  assert statistics.typical(cases, 3) == [2, 3, 5]
+  assert statistics.typical([shown.Case([], None, "")], 3) == []
+
+
+def test_labels_are_in_doubt_where_the_model_is_as_sure_as_usual_of_another():
+  shares = [(0.1, 0.9), (0.2, 0.8), (0.7, 0.3), (0.1, 0.9), (0.4, 0.6)]
+  answers = [{"probabilities": np.array(each)} for each in shares]
+  expected = ["yes", "yes", "no", "no", "no"]
+  items = [{"text_a": "a", "text_b": ""}] * 5
+  examples = made_up_runs.answered(shown.Classes(["no", "yes"]), items, expected, answers)
+  # Of "yes" it is 0.85 sure where that is right: the fourth is surer, the fifth is not.
+  assert statistics.doubtful_labels(examples) == [3]
+  assert statistics.doubtful_labels(made_up_runs.of_numbers()) == []

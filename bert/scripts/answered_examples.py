@@ -1,0 +1,151 @@
+"""The labelled set of a run, answered by its model: the examples of a report."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from absl import logging
+
+from bert.io import vocabulary_kind
+from bert.io.wording import in_one_message
+from bert.predicting import load_run
+from bert.predicting.contributions import Contributions
+from bert.predicting.engines import registry
+from bert.predicting.predictor import Predictor
+from bert.predicting.processors import AnswerProcessor
+from bert.reports import statistics, words
+from bert.reports.subject import Examples
+from bert.scripts import trained_task
+from bert.tasks.answering import Answering, Row, Scores
+
+_CHUNK = 1024  # rows that are sorted by length together
+_EXPLAINED_WORST, _EXPLAINED_TYPICAL = 10, 3
+# Operations for contributions: some ten seconds on two cores. What one example needs is estimated,
+# so that the same examples are explained on any machine.
+_MOST_FLOPS = 2e12
+
+
+class Answered(NamedTuple):
+  """An answer, and what it was made of."""
+
+  answer: Mapping[str, Any]
+  rows: Sequence[Row]
+  scores: Sequence[Scores]
+
+
+class _Remembering(AnswerProcessor):
+  """Passes on the rows of an item and their scores, too."""
+
+  def finish(self, rows, outputs):
+    """See `Processor`."""
+    scores = self.own_outputs(rows, outputs)
+    return Answered(self.answering.answer(rows.item, rows, scores), list(rows), scores)
+
+
+def examples_of(
+  task: Any, run: load_run.Run, answering: Answering, max_examples: int, batch_size: int
+) -> Examples:
+  """Answers the labelled set of a task, or a sample of it.
+
+  Args:
+    task: of the run, ready to read its data.
+    run: the model.
+    answering: of the run.
+    max_examples: a random sample of so many is taken of a larger set.
+    batch_size: sequences in a batch.
+  """
+  data = task.data_sets(task.scored_split)[0]
+  places = sample(len(data.examples), max_examples)
+  examples = [data.examples[n] for n in places]
+  items = trained_task.items_of(task, examples)
+  head = load_run.answering_of(run)[1]
+  engine = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype="float32")
+  found = Predictor.of_halves(_Remembering(answering), engine, batch_size, _CHUNK)(items)
+  answers = [each.answer for each in found]
+  shown = task.shown(answering)
+  expected = [task.expected(example) for example in examples]
+  cases = [shown.case(*three) for three in zip(items, expected, answers, strict=True)]
+  is_whole = len(places) == len(data.examples)
+  why = "the report has none of its own"
+  return Examples(
+    shown,
+    expected,
+    cases,
+    numbers=[n + 1 for n in places],
+    lengths=[max((len(row["input_ids"]) for row in each.rows), default=0) for each in found],
+    unknown=list(_unknown_shares(answering, found)),
+    total=len(data.examples),
+    source=data.split + data.suffix,
+    scores=trained_task.scores_of(task, data, answers, why) if is_whole else {},
+    contributions=_explained(
+      Contributions(run.prefix, run.config, head),
+      answering,
+      {n: (items[n], found[n]) for n in _to_explain(cases)},
+    ),
+  )
+
+
+def sample(total: int, most: int) -> list[int]:
+  """Chooses examples, the same each time, in their order.
+
+  Example:
+    >>> sample(3, 5), len(sample(100, 5))
+    ([0, 1, 2], 5)
+  """
+  if total <= most:
+    return list(range(total))
+  return sorted(random.Random(12345).sample(range(total), most))
+
+
+def _unknown_shares(answering: Answering, found: Sequence[Answered]) -> Iterator[float]:
+  """Yields the share of unknown tokens of each example."""
+  vocab = answering.tokenizer.vocab
+  unknown = vocab.get(vocabulary_kind.unknown_token(vocab), -1)
+  for each in found:
+    yield float(np.mean([i == unknown for row in each.rows for i in row["input_ids"]] or [0]))
+
+
+# ---------------------------------------------------------------------------------------------
+# What words contributed.
+
+
+def _to_explain(cases: Sequence[Any]) -> list[int]:
+  """Chooses the most wrong examples, and some that are neither good nor bad."""
+  worst = statistics.worst_first(cases)[:_EXPLAINED_WORST]
+  return [*worst, *(n for n in statistics.typical(cases, _EXPLAINED_TYPICAL) if n not in worst)]
+
+
+def _explained(
+  contributions: Contributions, answering: Answering, chosen: Mapping[int, tuple[Any, Answered]]
+) -> dict[int, words.Contribution]:
+  """Explains as many answers as the budget allows; none, and a warning, where that fails."""
+  asked, spent = {}, 0.0
+  try:
+    for n, (item, each) in chosen.items():
+      explained = answering.explained(item, each.rows, each.answer, each.scores)
+      if explained is None:
+        continue
+      rows = [each.rows[k] for k in explained.rows or range(len(each.rows))]
+      spent += contributions.flops(rows)
+      if spent > _MOST_FLOPS and asked:
+        break
+      asked[n] = (explained, rows)
+    every_row = [row for _, rows in asked.values() for row in rows]
+    weights = [each for explained, _ in asked.values() for each in explained.weights]
+    shares = iter(contributions(every_row, weights))
+    return {
+      n: words.Contribution(explained.what, [_words(answering, row, next(shares)) for row in rows])
+      for n, (explained, rows) in asked.items()
+    }
+  except Exception as error:
+    # Methods of a user's own task and head among them; the rest of the report needs none of it.
+    logging.warning("The report does not say what words contributed: %s", in_one_message(error))
+    return {}
+
+
+def _words(answering: Answering, row: Row, shares: np.ndarray) -> list[words.Word]:
+  """Joins the tokens of a row, without padding, to words with their shares."""
+  count = int(np.sum(row["input_mask"]))
+  tokens = [answering.tokenizer.inv_vocab.get(i, "?") for i in row["input_ids"][:count]]
+  return words.words_of(answering.tokenizer, tokens, shares[:count])
