@@ -197,4 +197,8 @@ def numbers(shown: dict[str, Any]) -> dict[str, Any]:
 def _numbers_of(card: dict[str, Any]) -> dict[str, Any]:
   case = card["case"]
   names = ("loss", "confidence", "is_right", "expected", "given")
-  return {"number": card["number"], **{name: getattr(case, name) for name in names}}
+  found = {"number": card["number"], **{name: getattr(case, name) for name in names}}
+  if contribution := card["contribution"]:
+    rows = [[(word.text, float(f"{word.share:.4g}")) for word in row] for row in contribution.rows]
+    found["words"] = {"to": contribution.what, "rows": rows}
+  return found

@@ -171,3 +171,18 @@ def test_numbers_that_are_none_are_no_trouble():
   assert data_of(page)["results"] == {"eval_accuracy": None}
   losses = [each["loss"] for each in data_of(page)["examples"]["highest_loss"]]
   assert losses == [None, None, 1.0, 1.0]
+
+
+def test_words_say_what_they_contributed():
+  page = html_page.render(made_up_runs.of_kind("classes"))
+  found = Elements(page)
+  text = " ".join(" ".join(found.texts).split())
+  assert "Which words led to “yes”" in text
+  assert f"Most for it: {' '.join(NASTY.split())} . Most against it: so ." in text
+  assert '<span class="word is-against" style="--share: 40%">so</span>' in page
+  assert '<span class="is-special">[CLS]</span>' in page
+  card = next(each for each in data_of(page)["examples"]["highest_loss"] if "words" in each)
+  assert card["words"] == {
+    "to": "“yes”",
+    "rows": [[["[CLS]", 3.0], ["so", -0.5], [NASTY, 1.25]]],
+  }

@@ -6,6 +6,7 @@ import numpy as np
 
 from bert.checks import findings
 from bert.figures.event_files import Run
+from bert.reports import words
 from bert.reports.subject import Examples, Subject
 from bert.tasks import choice_answers, shown, spans_shown, tags_shown
 
@@ -33,7 +34,14 @@ def of_classes() -> Examples:
   """Three of four are right."""
   shares = np.array([[0.05, 0.95], [0.75, 0.25], [0.15, 0.85], [0.999, 0.001]], np.float32)
   answers = [{"probabilities": each} for each in shares]
-  return answered(shown.Classes(["no", "yes"]), ITEMS, ["yes", "no", "yes", "yes"], answers)
+  row = [words.Word("[CLS]", 3.0, True), words.Word("so", -0.5), words.Word(NASTY, 1.25)]
+  return answered(
+    shown.Classes(["no", "yes"]),
+    ITEMS,
+    ["yes", "no", "yes", "yes"],
+    answers,
+    contributions={3: words.Contribution("“yes”", [row])},
+  )
 
 
 def of_labels() -> Examples:
