@@ -128,6 +128,7 @@ def flags_of(name: str, folder: pathlib.Path) -> dict:
     "train_batch_size": 8,
     "learning_rate": 0.001,
     "save_summary_steps": 1,
+    "report": False,
   }
   if name == "run_pretraining":
     records = {"input_file": data / "masked.tfrecord", "max_predictions_per_seq": 3}

@@ -57,7 +57,7 @@ def _run(script: str, *flags: str, limit: int | None = None) -> subprocess.Compl
       resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
   return subprocess.run(
-    [sys.executable, str(ROOT / f"{script}.py"), *flags],
+    [sys.executable, str(ROOT / f"{script}.py"), *flags, "--noreport"],
     preexec_fn=set_limit,
     env={**os.environ, **({} if _GPU_BYTES else {"CUDA_VISIBLE_DEVICES": "-1"})},
     capture_output=True,

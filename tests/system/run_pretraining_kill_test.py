@@ -81,6 +81,7 @@ def command(tmp_path_factory):
     "num_warmup_steps": 10,
     "save_checkpoints_steps": 7,
     "save_summary_steps": 1,
+    "report": False,
   }
   script = [sys.executable, str(ROOT / "run_pretraining.py")]
   return script + [f"--{name}={value}" for name, value in flags.items()]
