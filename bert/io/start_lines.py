@@ -1,4 +1,4 @@
-"""Lines that TensorFlow's C++ libraries write to stderr when they start, or fail."""
+"""TensorFlow is imported here, and the lines that its C++ libraries write to stderr stay hidden."""
 
 import contextlib
 import ctypes
@@ -18,6 +18,27 @@ _START_LINE = re.compile(
 # `void DataTypeUnsupportedWarning(const DataType&)`
 _ONEDNN_LINE = "_ZN10tensorflow26DataTypeUnsupportedWarningERKNS_8DataTypeE"
 _DT_INT32 = 3
+
+
+def start_tensorflow(allow_tf32: bool = False, threads: int | None = None) -> None:
+  """Imports TensorFlow and lists its devices, hiding log lines that do not matter to users.
+
+  TF_CPP_MIN_LOG_LEVEL=0 in the environment shows them; anything else they write is passed on.
+
+  Args:
+    allow_tf32: whether GPUs since Ampere may round the factors of float32 products to TF32, 10 bits
+      of 23. They do by default in TensorFlow; here float32 is float32 unless it is asked for.
+    threads: of the processor, for an operation and for operations beside each other; by default
+      TensorFlow's own choice.
+  """
+  with hidden():
+    import tensorflow as tf
+
+    if threads:
+      tf.config.threading.set_intra_op_parallelism_threads(threads)
+      tf.config.threading.set_inter_op_parallelism_threads(threads)
+    tf.config.list_physical_devices()
+  tf.config.experimental.enable_tensor_float_32_execution(allow_tf32)
 
 
 @contextlib.contextmanager

@@ -331,18 +331,8 @@ class Predictor:
       if answering is None:
         return cls._of_encoder(found, model, **sizes, **options)
       return cls.of_engine(found, answering, chunk_size=chunk_size, **sizes)
-    if precision != "float32":
-      raise ValueError(
-        f"{folder} is no export: precision={precision} is of models that export_hub.py writes, "
-        "with --format=onnx or litert."
-      )
+    registry.check_not_of_export(folder, engine, precision)
     run = load_run.find_run(folder, vocab_file)
-    if engine not in ("auto", "tensorflow"):
-      raise ValueError(
-        f"{folder} holds a checkpoint, which only the engine tensorflow reads. For {engine}: "
-        f"export_hub.py --init_checkpoint={folder} --format={registry.FORMATS[engine]} "
-        "--export_dir=EXPORT."
-      )
     answering, head = load_run.answering_of(run, **options)
     compute = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
     return cls.of_engine(compute, answering, chunk_size=chunk_size, **sizes)

@@ -117,7 +117,7 @@ def find(folder: str | os.PathLike, **options: Any) -> Servable:
     found = _of_export(path, chosen)
   else:
     path = model_source.local_path(path)
-    _check_engine(path, chosen)
+    registry.check_not_of_export(path, chosen.engine, chosen.precision)
     found = _of_saved_texts(path, chosen) or _of_checkpoint(path, chosen)
   if chosen.task == "auto":
     return found
@@ -139,20 +139,6 @@ def _check(options: Options) -> None:
   if options.task not in ("auto", *ABILITIES):
     raise ValueError(f"task is {options.task!r}, but must be auto or one of {ABILITIES}.")
   registry.check_name(options.engine, ("auto", *registry.NAMES))
-
-
-def _check_engine(path: str, options: Options) -> None:
-  """Raises a ValueError where only an export has what the options ask for."""
-  if options.precision != "float32":
-    raise ValueError(
-      f"{path} is no export: precision={options.precision} is of models that export_hub.py writes, "
-      "with --format=onnx or litert."
-    )
-  if options.engine not in ("auto", "tensorflow"):
-    raise ValueError(
-      f"{path} is read by the engine tensorflow alone. For {options.engine}: export_hub.py "
-      f"--init_checkpoint={path} --format={registry.FORMATS[options.engine]} --export_dir=EXPORT."
-    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -232,7 +218,7 @@ def _meaning(folder: str, signature: saved_texts.Signature) -> Answering | None:
 
 
 def _texts_engine(folder, threads=None):
-  start_tensorflow(threads)
+  start_lines.start_tensorflow(threads=threads)
   return _Named(load_model.load_signature(folder))
 
 
@@ -247,18 +233,6 @@ class _Named:
 
   def __call__(self, batch):
     return {name: np.asarray(value) for name, value in self._function(batch).items()}
-
-
-def start_tensorflow(threads: int | None = None) -> None:
-  """Imports TensorFlow without its first lines; with a number of threads."""
-  with start_lines.hidden():
-    import tensorflow as tf
-
-    if threads:
-      tf.config.threading.set_intra_op_parallelism_threads(threads)
-      tf.config.threading.set_inter_op_parallelism_threads(threads)
-  # As in `training.hardware`: float32 is float32, on GPUs since Ampere, too.
-  tf.config.experimental.enable_tensor_float_32_execution(False)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -346,24 +320,24 @@ def _attention(weights: _Weights, tokenizer: Any, length: int) -> Ability:
 
 
 def _task_engine(prefix, vocab_file, dtype, threads=None):
-  start_tensorflow(threads)
+  start_lines.start_tensorflow(threads=threads)
   run = load_run.find_run(prefix, vocab_file)
   _, head = load_run.answering_of(run)
   return registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
 
 
 def _vector_engine(weights, pooling, threads=None):
-  start_tensorflow(threads)
+  start_lines.start_tensorflow(threads=threads)
   build = sentence_vectors.layer_vectors(weights.config, [-1], pooling, weights.dtype)
   inputs, optional = sentence_vectors.INPUTS, ("bert/pooler/",)
   return _Named(load_model.load_graph(build, inputs, weights.prefix, optional))
 
 
 def _masked_words_engine(weights, heads, threads=None):
-  start_tensorflow(threads)
+  start_lines.start_tensorflow(threads=threads)
   return _Named(masked_words.load_engine(weights.config, weights.prefix, heads, weights.dtype))
 
 
 def _attention_engine(weights, threads=None):
-  start_tensorflow(threads)
+  start_lines.start_tensorflow(threads=threads)
   return attention.OneMap(_Named(attention.load_engine(weights.config, weights.prefix)))

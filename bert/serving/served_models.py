@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert.io import installation
+from bert.io import installation, start_lines
 from bert.predicting import servable
 from bert.predicting.processors import ItemRows, Outputs, Processor
 from bert.predicting.servable import Servable
@@ -495,7 +495,7 @@ def found_apart(folder: str | os.PathLike, **options: Any) -> Servable:
 
 def _found_or_reason(folder: str, options: Mapping[str, Any]) -> Servable | str:
   """Returns the text of an error, because not every error can be sent to another process."""
-  servable.start_tensorflow()
+  start_lines.start_tensorflow()
   try:
     return servable.find(folder, **options)
   except (ValueError, OSError, ImportError) as error:

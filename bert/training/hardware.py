@@ -40,23 +40,15 @@ _OFFERED = ("jax", "matplotlib", "sklearn")
 
 
 def start_tensorflow(allow_tf32: bool = False) -> None:
-  """Imports TensorFlow and lists its devices, hiding log lines that do not matter to users.
+  """Imports TensorFlow for a script, see `start_lines.start_tensorflow`.
 
-  TF_CPP_MIN_LOG_LEVEL=0 in the environment shows them; anything else they write is passed on.
-  Keras gets no wrappers for `_OFFERED` in this process, which is that of a script.
-
-  Args:
-    allow_tf32: whether GPUs since Ampere may round the factors of float32 products to TF32, 10 bits
-      of 23. They do by default in TensorFlow; here float32 is float32 unless it is asked for.
+  Keras gets no wrappers for `_OFFERED` in this process.
   """
   is_first = "tensorflow" not in sys.modules
-  with start_lines.hidden(), _as_if_missing(_OFFERED), without_collections():
-    import tensorflow as tf
-
-    tf.config.list_physical_devices()
+  with _as_if_missing(_OFFERED), without_collections():
+    start_lines.start_tensorflow(allow_tf32)
     if is_first:
       gc.freeze()  # Its modules stay: no collection needs to walk through them.
-  tf.config.experimental.enable_tensor_float_32_execution(allow_tf32)
 
 
 @contextlib.contextmanager

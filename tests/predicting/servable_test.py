@@ -215,13 +215,3 @@ def test_a_damaged_saved_model_is_said(tmp_path):
 def test_what_only_an_export_has_is_said(tmp_path, option):
   with pytest.raises(ValueError, match=r"export_hub\.py"):
     servable.find(tmp_path, **option)
-
-
-def test_a_process_that_computes_does_not_round_to_tf32():
-  import tensorflow as tf
-
-  try:
-    servable.start_tensorflow()
-    assert not tf.config.experimental.tensor_float_32_execution_enabled()
-  finally:
-    tf.config.experimental.enable_tensor_float_32_execution(True)

@@ -85,3 +85,26 @@ def check_name(name: str, known: Iterable[str] = NAMES) -> None:
   """Raises a ValueError for an engine that does not exist."""
   if name not in known:
     raise ValueError(f"There is no engine {name!r}; known are {', '.join(known)}.")
+
+
+def check_not_of_export(
+  folder: str | os.PathLike, engine: str = "auto", precision: str = "float32"
+) -> None:
+  """Raises a ValueError where a folder is no export, and only an export has what is asked for.
+
+  Args:
+    folder: of a run, a checkpoint or a SavedModel.
+    engine: one of `NAMES`, or auto.
+    precision: of the weights.
+  """
+  path = os.fspath(folder)
+  if precision != "float32":
+    raise ValueError(
+      f"{path} is no export: precision={precision} is of models that export_hub.py writes, with "
+      "--format=onnx or litert."
+    )
+  if engine in FORMATS:
+    raise ValueError(
+      f"{path} is no export, and only the engine tensorflow reads it. For {engine}: export_hub.py "
+      f"--init_checkpoint={path} --format={FORMATS[engine]} --export_dir=EXPORT."
+    )
