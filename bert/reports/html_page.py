@@ -45,7 +45,7 @@ def _template() -> Any:
     keep_trailing_newline=True,
   )
   environment.filters |= {"percent": percent, "short": short, "flag_value": flag_value}
-  environment.filters["readable"] = readable
+  environment.filters |= {"readable": readable, "rounded": rounded}
   return environment.get_template("report.html")
 
 
@@ -115,6 +115,16 @@ def short(number: float | None) -> str:
     return "–"
   text = f"{number:.3f}".rstrip("0").rstrip(".")
   return f"{number:.3g}" if text in ("0", "-0") and number else text
+
+
+def rounded(text: str) -> str:
+  """Writes a number of a result with four digits at most.
+
+  Example:
+    >>> rounded("0.27522346"), rounded("0.5"), rounded("81.25")
+    ('0.2752', '0.5', '81.25')
+  """
+  return f"{float(text):.4g}"
 
 
 def readable(name: str) -> str:

@@ -45,6 +45,7 @@ _TOO_MANY = 2**31
 
 # A fine-tuning run has some hundred steps: one point every 100 makes no curve.
 _SUMMARY_STEPS_OF_PLOTS = 10
+_LONG_RUN = 2000  # steps, from which one point every 100 is enough
 
 # Values that `_derived` adds and that no flag has.
 _NO_FLAGS = ("init_folder", "features_folder", "shows_examples", "steps_per_loop")
@@ -168,6 +169,13 @@ class RunSettings:
       num_warmup_steps=num_warmup_steps,
       group_by_length=group_by_length,
     )
+
+  def with_summaries(self) -> "RunSettings":
+    """Returns the settings; of a short run with a report, whose curves need points, with more."""
+    is_short = (self.num_train_steps or 0) < _LONG_RUN and self.get("report")
+    if not is_short or "save_summary_steps" in self.given:
+      return self
+    return self.replace(save_summary_steps=min(self.save_summary_steps, _SUMMARY_STEPS_OF_PLOTS))
 
   def without_training(self) -> "RunSettings":
     """The settings of a run that does not train: the model needs numbers of steps nevertheless."""

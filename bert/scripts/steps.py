@@ -121,7 +121,8 @@ class Run:
       self.use(None)
       return
     fingerprint = self.checked_fingerprint()
-    self.settings = self.plan() if self.settings.do_train else self.settings.without_training()
+    planned = self.plan() if self.settings.do_train else self.settings.without_training()
+    self.settings = planned.with_summaries()
     with run_files.written(self.settings, self.bert_config, self.labels):
       self.estimator = self._create_estimator(fingerprint)
       if self.settings.do_train:

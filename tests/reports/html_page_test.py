@@ -173,6 +173,19 @@ def test_numbers_that_are_none_are_no_trouble():
   assert losses == [None, None, 1.0, 1.0]
 
 
+def test_a_model_that_gives_one_answer_is_called_so():
+  examples = made_up_runs.of_classes()
+  for case in examples.cases:
+    case.is_right = case.expected == "yes"
+  page = html_page.render(made_up_runs.subject(examples))
+  said = "The model is no better than one answer to everything."
+  assert said in page
+  assert "label in doubt" not in page
+  assert said not in html_page.render(made_up_runs.of_kind("numbers"))
+  failed = made_up_runs.subject(examples, failure="accuracy 0.5")
+  assert said not in html_page.render(failed)  # a sentence that says more stands there
+
+
 def test_words_say_what_they_contributed():
   page = html_page.render(made_up_runs.of_kind("classes"))
   found = Elements(page)

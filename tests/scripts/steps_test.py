@@ -32,6 +32,22 @@ def test_settings_of_a_run_without_training_have_steps_for_the_model():
   assert settings.group_by_length is False
 
 
+@pytest.mark.parametrize(
+  ("changed", "expected"),
+  [
+    ({}, 10),
+    ({"num_train_steps": 2000}, 100),
+    ({"report": False}, 100),
+    ({"save_summary_steps": 5}, 5),
+  ],
+)
+def test_curves_of_a_short_run_with_a_report_have_more_points(changed, expected):
+  values = {"report": True, "num_train_steps": 1999, "save_summary_steps": 100, **changed}
+  assert RunSettings(values).with_summaries().save_summary_steps == expected
+  given = RunSettings({**values, "save_summary_steps": 100}, frozenset(["save_summary_steps"]))
+  assert given.with_summaries().save_summary_steps == 100
+
+
 def test_the_metric_of_the_best_weights_is_one_of_the_results():
   for name in ("eval_accuracy", "loss", None):
     tiny_run(eval_every_steps=1, best_metric=name)._check_best_metric()
