@@ -14,21 +14,42 @@ import urllib.parse
 import pytest
 
 from bert.scripts.flag_groups import defined_flags
-from tests.kit.documents import MARKERS, blocks, commands, pages
+from tests.kit.documents import MARKERS, blocks, commands, name_of, pages
 from tests.kit.import_graph import modules
 from tests.kit.paths import ROOT
 
-PAGES = pytest.mark.parametrize("page", pages(), ids=lambda path: path.name)
+PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 # Their commands take minutes.
 _LONG = {
   *("checkpoints", "distillation", "exports", "fine_tuning", "pretraining", "scaling"),
   "sentence_vectors",
 }
 _TIERS = [
-  pytest.param(page, id=page.name, marks=pytest.mark.slow if page.stem in _LONG else pytest.mark.ci)
+  pytest.param(page, id=name_of(page), marks=mark)
   for page in pages()
+  for mark in [pytest.mark.slow if page.stem in _LONG else pytest.mark.ci]
 ]
 _LANGUAGES = {"bash", "python", "yaml"}
+
+MOST_WORDS = 2000
+# Pages that no reader works through with a command, or folders of such pages, and why.
+_NO_GUIDES = {
+  "docs/api.md": "lists names that other programs import",
+  "docs/benchmarks.md": "is the table of contents of docs/results/",
+  "docs/design.md": "says where the code is",
+  "docs/design": "says why the code is as it is",
+  "docs/other_packages.md": "is a table of promises",
+  "docs/reliability": "holds the tables that tests/system/protections.py reads",
+  "docs/results": "holds what was measured, each table with its command",
+}
+_NOT_SHORT_YET = {
+  *("benchmarks", "conformance", "design", "families", "fine_tuning", "forks", "forks_tried"),
+  *("pretraining", "reliability", "scaling", "transformers"),
+}
+_NOT_EDITED_YET = {
+  *("README", "exports", "extending", "families", "forks_tried", "platforms", "reliability"),
+  *("questions_and_entities", "scaling", "sentence_vectors", "serving", "speed", "transformers"),
+}
 
 
 def test_the_readme_fits_two_screens():
@@ -36,10 +57,42 @@ def test_the_readme_fits_two_screens():
 
 
 @PAGES
+def test_a_page_is_read_in_one_sitting(page):
+  if page.stem not in _NOT_SHORT_YET:
+    assert len(page.read_text(encoding="utf-8").split()) <= MOST_WORDS
+
+
+def _is_guide(page) -> bool:
+  return not {name_of(path) for path in (page, *page.parents) if ROOT in path.parents} & {
+    *_NO_GUIDES
+  }
+
+
+@PAGES
+def test_a_page_says_first_what_the_reader_gets(page):
+  if page.stem in _NOT_EDITED_YET:
+    return
+  title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
+  assert re.fullmatch(r"# [^\n]+", title), "one title, and an empty line below it"
+  assert re.match(r"[\w`*\[]", first), "a sentence comes first, no heading, table or block"
+  assert first.rstrip().endswith((".", ":"))
+  assert len(first.split()) <= 70, "a sentence or two; details come after the command"
+
+
+@pytest.mark.parametrize("page", filter(_is_guide, pages()), ids=name_of)
+def test_a_guide_has_a_command_on_its_first_screen(page):
+  if page.stem in _NOT_EDITED_YET:
+    return
+  lines = [block.line for block in blocks(page) if block.language in ("bash", "python")]
+  assert lines, "no command at all"
+  assert lines[0] <= 25
+
+
+@PAGES
 def test_blocks_say_their_language_and_why_they_are_not_run(page):
   for block in blocks(page):
-    assert block.language in _LANGUAGES, f"{page.name}:{block.line}"
-    assert block.marker == "" or block.marker.startswith(MARKERS), f"{page.name}:{block.line}"
+    assert block.language in _LANGUAGES, f"{name_of(page)}:{block.line}"
+    assert block.marker == "" or block.marker.startswith(MARKERS), f"{name_of(page)}:{block.line}"
 
 
 @PAGES
@@ -50,10 +103,10 @@ def test_links_lead_to_files_and_headings(page):
       continue
     name, _, anchor = urllib.parse.unquote(target).partition("#")
     path = (page.parent / name) if name else page
-    assert path.exists(), f"{page.name} links to {target}"
+    assert path.exists(), f"{name_of(page)} links to {target}"
     if anchor:
       headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-      assert anchor in {_anchor(heading) for heading in headings}, f"{page.name}: {target}"
+      assert anchor in {_anchor(heading) for heading in headings}, f"{name_of(page)}: {target}"
 
 
 def _anchor(heading: str) -> str:
@@ -79,14 +132,14 @@ def test_every_flag_in_a_command_exists(page, monkeypatch):
     if block.language != "bash":
       continue
     for script, words in script_calls(block.code):
-      assert (ROOT / f"{script}.py").is_file(), f"{page.name}:{block.line}: no {script}.py"
+      assert (ROOT / f"{script}.py").is_file(), f"{name_of(page)}:{block.line}: no {script}.py"
       monkeypatch.setattr(sys, "argv", [f"{script}.py", *words])  # which distill.py looks into
       with defined_flags(importlib.import_module(f"bert.{script}").define_flags) as flag_values:
         for word in words:
           if word.startswith("--") and word not in ("--help", "--version"):
             name = word[2:].partition("=")[0]
             known = name in flag_values or name.removeprefix("no") in flag_values
-            assert known, f"{page.name}:{block.line}: {script}.py has no flag --{name}"
+            assert known, f"{name_of(page)}:{block.line}: {script}.py has no flag --{name}"
 
 
 @PAGES
@@ -96,11 +149,12 @@ def test_programs_import_what_is_there(page):
     if block.language == "python":
       for node in ast.walk(ast.parse(block.code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "bert":
-          assert node.module in known, f"{page.name}:{block.line}: {node.module}"
+          where = f"{name_of(page)}:{block.line}"
+          assert node.module in known, f"{where}: {node.module}"
           module = importlib.import_module(node.module)
           for alias in node.names:
             name = f"{node.module}.{alias.name}"
-            assert name in known or hasattr(module, alias.name), f"{page.name}:{block.line}: {name}"
+            assert name in known or hasattr(module, alias.name), f"{where}: {name}"
 
 
 @pytest.fixture
@@ -132,7 +186,7 @@ def test_every_command_runs(page, like_a_checkout):
       text=True,
       timeout=900,
     )
-    where = f"{page.name}:{block.line}"
+    where = f"{name_of(page)}:{block.line}"
     assert done.returncode == 0, f"{where}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     assert "Ignoring the unknown flag" not in done.stderr, where
 
