@@ -21,7 +21,7 @@ from tests.kit.paths import ROOT
 PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 # Their commands take minutes.
 _LONG = {
-  *("checkpoints", "distillation", "exports", "fine_tuning", "pretraining", "scaling"),
+  *("checkpoints", "distillation", "exports", "fine_tuning", "much_text", "pretraining"),
   "sentence_vectors",
 }
 _TIERS = [
@@ -44,11 +44,11 @@ _NO_GUIDES = {
 }
 _NOT_SHORT_YET = {
   *("families", "fine_tuning"),
-  *("pretraining", "scaling", "transformers"),
+  *("pretraining",),
 }
 _NOT_EDITED_YET = {
   *("README", "exports", "extending", "families", "platforms"),
-  *("questions_and_entities", "scaling", "sentence_vectors", "serving", "transformers"),
+  *("questions_and_entities", "sentence_vectors", "serving"),
 }
 
 
