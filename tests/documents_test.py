@@ -22,7 +22,7 @@ PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 # Their commands take minutes.
 _LONG = {
   *("checkpoints", "distillation", "exports", "fine_tuning", "much_text", "pretraining"),
-  "sentence_vectors",
+  *("pretraining_budget", "pretraining_records", "pretraining_roberta", "sentence_vectors"),
 }
 _TIERS = [
   pytest.param(page, id=name_of(page), marks=mark)
@@ -42,10 +42,7 @@ _NO_GUIDES = {
   "docs/reliability": "holds the tables that tests/system/protections.py reads",
   "docs/results": "holds what was measured, each table with its command",
 }
-_NOT_SHORT_YET = {
-  *("families", "fine_tuning"),
-  *("pretraining",),
-}
+_NOT_SHORT_YET = {"fine_tuning"}
 _NOT_EDITED_YET = {
   *("README", "exports", "extending", "families", "platforms"),
   *("questions_and_entities", "sentence_vectors", "serving"),
