@@ -21,7 +21,15 @@ from tests.kit.paths import ROOT
 PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 # Their commands take minutes.
 _LONG = {
-  *("checkpoints", "distillation", "exports", "fine_tuning", "much_text", "pretraining"),
+  *(
+    "checkpoints",
+    "distillation",
+    "exports",
+    "fine_tuning",
+    "many_seeds",
+    "much_text",
+    "pretraining",
+  ),
   *("pretraining_budget", "pretraining_records", "pretraining_roberta", "sentence_vectors"),
 }
 _TIERS = [
@@ -42,7 +50,6 @@ _NO_GUIDES = {
   "docs/reliability": "holds the tables that tests/system/protections.py reads",
   "docs/results": "holds what was measured, each table with its command",
 }
-_NOT_SHORT_YET = {"fine_tuning"}
 _NOT_EDITED_YET = {
   *("README", "exports", "extending", "families", "platforms"),
   *("questions_and_entities", "sentence_vectors", "serving"),
@@ -55,8 +62,7 @@ def test_the_readme_fits_two_screens():
 
 @PAGES
 def test_a_page_is_read_in_one_sitting(page):
-  if page.stem not in _NOT_SHORT_YET:
-    assert len(page.read_text(encoding="utf-8").split()) <= MOST_WORDS
+  assert len(page.read_text(encoding="utf-8").split()) <= MOST_WORDS
 
 
 def _is_guide(page) -> bool:
