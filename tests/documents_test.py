@@ -52,7 +52,7 @@ _NO_GUIDES = {
 }
 _NOT_EDITED_YET = {
   *("README", "exports", "extending", "families", "platforms"),
-  *("questions_and_entities", "sentence_vectors", "serving"),
+  *("questions_and_entities", "sentence_vectors"),
 }
 
 
