@@ -50,10 +50,6 @@ _NO_GUIDES = {
   "docs/reliability": "holds the tables that tests/system/protections.py reads",
   "docs/results": "holds what was measured, each table with its command",
 }
-_NOT_EDITED_YET = {
-  *("exports", "extending", "families", "platforms"),
-  *("questions_and_entities", "sentence_vectors"),
-}
 
 
 def test_the_readme_fits_two_screens():
@@ -73,8 +69,6 @@ def _is_guide(page) -> bool:
 
 @PAGES
 def test_a_page_says_first_what_the_reader_gets(page):
-  if page.stem in _NOT_EDITED_YET:
-    return
   title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
   assert re.fullmatch(r"# [^\n]+", title), "one title, and an empty line below it"
   assert re.match(r"[\w`*\[]", first), "a sentence comes first, no heading, table or block"
@@ -84,8 +78,6 @@ def test_a_page_says_first_what_the_reader_gets(page):
 
 @pytest.mark.parametrize("page", filter(_is_guide, pages()), ids=name_of)
 def test_a_guide_has_a_command_on_its_first_screen(page):
-  if page.stem in _NOT_EDITED_YET:
-    return
   lines = [block.line for block in blocks(page) if block.language in ("bash", "python")]
   assert lines, "no command at all"
   assert lines[0] <= 25
