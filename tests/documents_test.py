@@ -21,16 +21,9 @@ from tests.kit.paths import ROOT
 PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 # Their commands take minutes.
 _LONG = {
-  *(
-    "checkpoints",
-    "distillation",
-    "exports",
-    "fine_tuning",
-    "many_seeds",
-    "much_text",
-    "pretraining",
-  ),
-  *("pretraining_budget", "pretraining_records", "pretraining_roberta", "sentence_vectors"),
+  *("checkpoints", "distillation", "exports", "fine_tuning", "many_seeds", "much_text"),
+  *("pretraining", "pretraining_budget", "pretraining_records", "pretraining_roberta"),
+  "sentence_vectors",
 }
 _TIERS = [
   pytest.param(page, id=name_of(page), marks=mark)
@@ -38,49 +31,6 @@ _TIERS = [
   for mark in [pytest.mark.slow if page.stem in _LONG else pytest.mark.ci]
 ]
 _LANGUAGES = {"bash", "python", "yaml"}
-
-MOST_WORDS = 2000
-# Pages that no reader works through with a command, or folders of such pages, and why.
-_NO_GUIDES = {
-  "docs/api.md": "lists names that other programs import",
-  "docs/benchmarks.md": "is the table of contents of docs/results/",
-  "docs/design.md": "says where the code is",
-  "docs/design": "says why the code is as it is",
-  "docs/other_packages.md": "is a table of promises",
-  "docs/reliability": "holds the tables that tests/system/protections.py reads",
-  "docs/results": "holds what was measured, each table with its command",
-}
-
-
-def test_the_readme_fits_two_screens():
-  assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 170
-
-
-@PAGES
-def test_a_page_is_read_in_one_sitting(page):
-  assert len(page.read_text(encoding="utf-8").split()) <= MOST_WORDS
-
-
-def _is_guide(page) -> bool:
-  return not {name_of(path) for path in (page, *page.parents) if ROOT in path.parents} & {
-    *_NO_GUIDES
-  }
-
-
-@PAGES
-def test_a_page_says_first_what_the_reader_gets(page):
-  title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
-  assert re.fullmatch(r"# [^\n]+", title), "one title, and an empty line below it"
-  assert re.match(r"[\w`*\[]", first), "a sentence comes first, no heading, table or block"
-  assert first.rstrip().endswith((".", ":"))
-  assert len(first.split()) <= 70, "a sentence or two; details come after the command"
-
-
-@pytest.mark.parametrize("page", filter(_is_guide, pages()), ids=name_of)
-def test_a_guide_has_a_command_on_its_first_screen(page):
-  lines = [block.line for block in blocks(page) if block.language in ("bash", "python")]
-  assert lines, "no command at all"
-  assert lines[0] <= 25
 
 
 @PAGES
