@@ -22,6 +22,7 @@ _NO_GUIDES = {
   "docs/design.md": "says where the code is",
   "docs/design": "says why the code is as it is",
   "docs/differences.md": "lists what differs from the original",
+  "docs/glossary.md": "explains words",
   "docs/index.md": "is the table of contents of the site",
   "docs/other_packages.md": "is a table of promises",
   "docs/reliability": "holds the tables that tests/system/protections.py reads",
