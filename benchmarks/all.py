@@ -80,9 +80,9 @@ DOCUMENTS = {
   ),
 }
 _HOW_TO_READ = """\
-The tables above the line "by hand" are written by `make bench` (`benchmarks/all.py`). They show
-medians; the systems ran in turn, each in a process of its own. `times X` says how many times as
-fast as X a system is. `of ceiling` is the share of the speed that large matrix products of that
+`make bench` (`benchmarks/all.py`) writes the tables that follow; tables with another command stand
+at the end of the page. They show medians. The systems ran in turn, each in a process of its own.
+`times X` says how many times as fast as X a system is. `of ceiling` is the share of the speed that large matrix products of that
 type reach on the same machine in the same run."""
 
 
