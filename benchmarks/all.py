@@ -82,8 +82,8 @@ DOCUMENTS = {
 _HOW_TO_READ = """\
 `make bench` (`benchmarks/all.py`) writes the tables that follow; tables with another command stand
 at the end of the page. They show medians. The systems ran in turn, each in a process of its own.
-`times X` says how many times as fast as X a system is. `of ceiling` is the share of the speed that large matrix products of that
-type reach on the same machine in the same run."""
+`times X` says how many times as fast as X a system is. `of ceiling` is the share of the speed
+that large matrix products of that type reach on the same machine in the same run."""
 
 
 def main():
