@@ -14,7 +14,7 @@ JSON takes 10 bytes per number and is slow to read. For more than a few texts:
     --init_checkpoint=uncased_L-12_H-768_A-12 --layers=-1 --output_format=npz --pooling=mean \\
     --plot=vectors.png
 
-A text larger than one machine (docs/scaling.md), into files vectors.npz-00000-of-00020 and so on:
+A text larger than one machine (docs/much_text.md), into files vectors.npz-00000-of-00020 and so on:
 
   python extract_features.py --runner=beam --input_file=/shared/texts/*.txt \\
     --output_file=/shared/vectors.npz --output_format=npz --pooling=mean --layers=-1 \\

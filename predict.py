@@ -9,7 +9,7 @@ A line holds a text, or two texts with ` ||| ` between them, or a JSON object wi
 name, such as `{"question": "Who?", "context": "It was me."}` or
 `{"context": "She", "choices": ["a", "b"]}`.
 
-More text than one machine can take (docs/scaling.md), into out.jsonl-00000-of-00020 and so on:
+More text than one machine can take (docs/much_text.md), into out.jsonl-00000-of-00020 and so on:
 
   python predict.py --runner=beam --init_checkpoint=/shared/mrpc_output --batch_invariant \\
     --input_file=/shared/pairs/*.txt --output_file=/shared/out.jsonl \\

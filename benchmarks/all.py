@@ -1,13 +1,13 @@
-"""Runs the benchmarks one after another, and writes their figures into `docs/benchmarks.md`.
+"""Runs the benchmarks one after another, and writes their figures into pages of `docs/results`.
 
   python benchmarks/all.py --weights=uncased_L-12_H-768_A-12 --mrpc=glue/MRPC --corpus=wiki.txt
 
 Settings are short: about half an hour on two cores. Each script's own docstring says what it
 compares and how; `--only=help_time,text_vectors` runs some of them. What could not be run,
-for example for want of the peers, is reported and stays as it was in the document.
+for example for want of the peers, is reported and stays as it was on its page.
 
-In the document, everything below the line that begins with `<!-- By hand` stays as it is: there is
-the log of what was tried.
+On a page, everything below the line that begins with `<!-- By hand` stays as it is: there are the
+figures that other commands gave.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import pathlib
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -23,9 +24,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import common  # noqa: E402
 
 MARKER = "<!-- By hand: `make bench` leaves everything below this line as it is. -->"
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
+PAGES = ROOT / "docs" / "results"
 PEER = "--peer_python={peer}"
-HAND_WRITTEN = f"{MARKER}\n\n## What was tried\n"
 
 # Script and flags; names in braces are this script's own flags.
 COMMANDS = {
@@ -52,6 +52,40 @@ COMMANDS = {
 }
 
 
+class Page(NamedTuple):
+  """A page of measured results."""
+
+  title: str  # its heading
+  gives: str  # the sentence below the heading: what a reader finds here
+  scripts: tuple[str, ...]  # whose figures it holds, in this order
+
+
+# File in docs/results, without its ending -> page. Each script of COMMANDS is on one of them.
+DOCUMENTS = {
+  "training": Page(
+    "Measured: training",
+    "How fast training steps are, beside transformers and the original, and what they reach.",
+    ("fine_tuning", "pretraining_step"),
+  ),
+  "inference": Page(
+    "Measured: inference",
+    "How long the encoder takes for one text and for many, beside onnxruntime, OpenVINO and\n"
+    "transformers.",
+    ("encoder_inference", "text_vectors", "squad_prediction"),
+  ),
+  "text": Page(
+    "Measured: tokens and records",
+    "How fast texts become ids and records, and how soon a script answers `--help`.",
+    ("tokenization", "hub_preprocess", "pretraining_data", "help_time"),
+  ),
+}
+_HOW_TO_READ = """\
+`make bench` (`benchmarks/all.py`) writes the tables that follow; tables with another command stand
+at the end of the page. They show medians. The systems ran in turn, each in a process of its own.
+`times X` says how many times as fast as X a system is. `of ceiling` is the share of the speed
+that large matrix products of that type reach on the same machine in the same run."""
+
+
 def main():
   args = _parse()
   common.check_peer(args.peer_python)
@@ -69,9 +103,8 @@ def main():
     else:
       results[name] = result
       pathlib.Path(args.results).write_text(json.dumps(results, indent=1) + "\n")
-  text = args.document.read_text("utf-8") if args.document.exists() else HAND_WRITTEN
-  args.document.write_text(rewritten(text, results), "utf-8")
-  print(f"{args.document} is written." + (f" FAILED: {', '.join(failed)}" if failed else ""))
+  write_pages(args.documents, results)
+  print(f"{args.documents} is written." + (f" FAILED: {', '.join(failed)}" if failed else ""))
   sys.exit(bool(failed))
 
 
@@ -82,11 +115,11 @@ def _parse():
   parser.add_argument("--corpus", required=True, help="text, an empty line between documents")
   parser.add_argument("--squad", help="dev-v2.0.json; without it, squad_prediction does not run")
   parser.add_argument("--only", help=f"some of {','.join(COMMANDS)}")
-  parser.add_argument("--document", type=pathlib.Path, default=DOCUMENT)
+  parser.add_argument("--documents", type=pathlib.Path, default=PAGES, help="folder of the pages")
   parser.add_argument(
     "--results",
     default=str(ROOT / "docs" / "benchmarks.json"),
-    help="the newest result of every script, from which the document is written",
+    help="the newest result of every script, from which the pages are written",
   )
   common.add_peer_flags(parser)
   return parser.parse_args()
@@ -121,17 +154,33 @@ def _run(name, args):
 
 
 # ---------------------------------------------------------------------------------------------
-# The document.
+# The pages.
 
 
-def rewritten(text: str, results: dict[str, dict]) -> str:
-  """The document with a new measured part; the part below the marker stays as it is.
+def write_pages(folder: pathlib.Path, results: dict[str, dict]) -> None:
+  """Writes the pages into `folder`; what is written by hand in them stays.
+
+  Raises:
+    ValueError: a page lacks the marker.
+  """
+  for name, page in DOCUMENTS.items():
+    path = folder / f"{name}.md"
+    text = path.read_text("utf-8") if path.exists() else f"{MARKER}\n"
+    try:
+      path.write_text(rewritten(text, page, results), "utf-8")
+    except ValueError as error:
+      raise ValueError(f"{path} {error}") from None
+
+
+def rewritten(text: str, page: Page, results: dict[str, dict]) -> str:
+  """A page with a new measured part; the part below the marker stays as it is.
 
   Example:
+    >>> page = Page("Measured", "Nothing yet.", ())
     >>> text = "old figures" + chr(10) + MARKER + chr(10) + "tried: nothing"
-    >>> rewritten(text, {}).endswith(MARKER + chr(10) + "tried: nothing")
+    >>> rewritten(text, page, {}).endswith(MARKER + chr(10) + "tried: nothing")
     True
-    >>> "old figures" in rewritten(text, {})
+    >>> "old figures" in rewritten(text, page, {})
     False
 
   Raises:
@@ -139,19 +188,14 @@ def rewritten(text: str, results: dict[str, dict]) -> str:
   """
   _, found, by_hand = text.partition(MARKER)
   if not found:
-    raise ValueError(f"docs/benchmarks.md lacks the line {MARKER!r}; what should be kept?")
-  parts = [
-    "# Benchmarks",
-    "Written by `make bench` (`benchmarks/all.py`): medians, systems in turn, each in a process\n"
-    "of its own. `times X` is how many times as fast as X a system is; `of ceiling` is the share\n"
-    "of the speed that large matrix products of that type reach on the same machine, same run.",
-    *(section(name, results[name]) for name in COMMANDS if name in results),
-  ]
+    raise ValueError(f"lacks the line {MARKER!r}; what should be kept?")
+  sections = [section(name, results[name]) for name in page.scripts if name in results]
+  parts = [f"# {page.title}", page.gives, _HOW_TO_READ, *sections]
   return "\n\n".join(parts) + "\n\n" + MARKER + by_hand
 
 
 def section(name: str, result: dict) -> str:
-  """One script's part of the document, in Markdown."""
+  """One script's part of a page, in Markdown."""
   script = (ROOT / "benchmarks" / f"{name}.py").read_text("utf-8")
   parts = ["## " + script.removeprefix('"""').splitlines()[0].rstrip(".")]
   marker = (

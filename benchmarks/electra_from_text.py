@@ -50,8 +50,9 @@ TASKS = ("MRPC", "CoLA")
 # What a fine-tuned model starts from: name -> objective, None without pre-training.
 STARTS = {"random weights": None, "masked words": "mlm", "ELECTRA": "electra"}
 
-# Those of `--recipe=budget`, which suit masked words at this scale (docs/pretraining.md), but for
-# larger batches. The configuration has the recipe's larger initial weights.
+# Those of `--recipe=budget`, which suit masked words at this scale
+# (docs/pretraining_budget.md), but for larger batches. The configuration has the recipe's larger
+# initial weights.
 PRETRAINING_FLAGS = [
   *("--adam_bias_correction", "--dropout=0", "--lr_schedule=continuous", "--warmup_proportion=0.1"),
   *("--train_batch_size=32", "--dtype=auto", "--eval_batch_size=64"),

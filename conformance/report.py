@@ -1,4 +1,4 @@
-"""The table of all suites, for the terminal and for docs/conformance.md.
+"""The table of all suites, for the terminal and for docs/results/conformance.md.
 
 The document shows names of cases, reasons in this project's words and differences of numbers, never
 texts, ids or values of the suites.

@@ -14,32 +14,30 @@ import urllib.parse
 import pytest
 
 from bert.scripts.flag_groups import defined_flags
-from tests.kit.documents import MARKERS, blocks, commands, pages
+from tests.kit.documents import MARKERS, blocks, commands, name_of, pages
 from tests.kit.import_graph import modules
 from tests.kit.paths import ROOT
 
-PAGES = pytest.mark.parametrize("page", pages(), ids=lambda path: path.name)
+PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 # Their commands take minutes.
 _LONG = {
-  *("checkpoints", "distillation", "exports", "fine_tuning", "pretraining", "scaling"),
+  *("checkpoints", "distillation", "exports", "fine_tuning", "many_seeds", "much_text"),
+  *("pretraining", "pretraining_budget", "pretraining_records", "pretraining_roberta"),
   "sentence_vectors",
 }
 _TIERS = [
-  pytest.param(page, id=page.name, marks=pytest.mark.slow if page.stem in _LONG else pytest.mark.ci)
+  pytest.param(page, id=name_of(page), marks=mark)
   for page in pages()
+  for mark in [pytest.mark.slow if page.stem in _LONG else pytest.mark.ci]
 ]
 _LANGUAGES = {"bash", "python", "yaml"}
-
-
-def test_the_readme_fits_two_screens():
-  assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 170
 
 
 @PAGES
 def test_blocks_say_their_language_and_why_they_are_not_run(page):
   for block in blocks(page):
-    assert block.language in _LANGUAGES, f"{page.name}:{block.line}"
-    assert block.marker == "" or block.marker.startswith(MARKERS), f"{page.name}:{block.line}"
+    assert block.language in _LANGUAGES, f"{name_of(page)}:{block.line}"
+    assert block.marker == "" or block.marker.startswith(MARKERS), f"{name_of(page)}:{block.line}"
 
 
 @PAGES
@@ -50,10 +48,10 @@ def test_links_lead_to_files_and_headings(page):
       continue
     name, _, anchor = urllib.parse.unquote(target).partition("#")
     path = (page.parent / name) if name else page
-    assert path.exists(), f"{page.name} links to {target}"
+    assert path.exists(), f"{name_of(page)} links to {target}"
     if anchor:
       headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-      assert anchor in {_anchor(heading) for heading in headings}, f"{page.name}: {target}"
+      assert anchor in {_anchor(heading) for heading in headings}, f"{name_of(page)}: {target}"
 
 
 def _anchor(heading: str) -> str:
@@ -79,14 +77,14 @@ def test_every_flag_in_a_command_exists(page, monkeypatch):
     if block.language != "bash":
       continue
     for script, words in script_calls(block.code):
-      assert (ROOT / f"{script}.py").is_file(), f"{page.name}:{block.line}: no {script}.py"
+      assert (ROOT / f"{script}.py").is_file(), f"{name_of(page)}:{block.line}: no {script}.py"
       monkeypatch.setattr(sys, "argv", [f"{script}.py", *words])  # which distill.py looks into
       with defined_flags(importlib.import_module(f"bert.{script}").define_flags) as flag_values:
         for word in words:
           if word.startswith("--") and word not in ("--help", "--version"):
             name = word[2:].partition("=")[0]
             known = name in flag_values or name.removeprefix("no") in flag_values
-            assert known, f"{page.name}:{block.line}: {script}.py has no flag --{name}"
+            assert known, f"{name_of(page)}:{block.line}: {script}.py has no flag --{name}"
 
 
 @PAGES
@@ -96,11 +94,12 @@ def test_programs_import_what_is_there(page):
     if block.language == "python":
       for node in ast.walk(ast.parse(block.code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "bert":
-          assert node.module in known, f"{page.name}:{block.line}: {node.module}"
+          where = f"{name_of(page)}:{block.line}"
+          assert node.module in known, f"{where}: {node.module}"
           module = importlib.import_module(node.module)
           for alias in node.names:
             name = f"{node.module}.{alias.name}"
-            assert name in known or hasattr(module, alias.name), f"{page.name}:{block.line}: {name}"
+            assert name in known or hasattr(module, alias.name), f"{where}: {name}"
 
 
 @pytest.fixture
@@ -132,7 +131,7 @@ def test_every_command_runs(page, like_a_checkout):
       text=True,
       timeout=900,
     )
-    where = f"{page.name}:{block.line}"
+    where = f"{name_of(page)}:{block.line}"
     assert done.returncode == 0, f"{where}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     assert "Ignoring the unknown flag" not in done.stderr, where
 

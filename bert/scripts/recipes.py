@@ -5,7 +5,7 @@
 A recipe changes nothing but the values of flags: what it sets is logged in full, and a flag that
 the user gives wins over the recipe's. Some values depend on the task, some on the size of the
 model, known once its configuration is read. `--recipe=2018` is the default and sets none. What the
-recipes gain is in docs/recipes.md, measured by benchmarks/recipes.py.
+recipes gain is in docs/results/scores.md, measured by benchmarks/recipes.py.
 
 `--help` lists the recipes, so this module imports nothing that takes long.
 """

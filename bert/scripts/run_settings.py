@@ -37,7 +37,7 @@ from bert.text.tokenizer import Tokenizer
 from bert.training import distribution, hardware, variable_groups
 
 # Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
-# shapes: on MRPC's 343 steps the two are equal (docs/benchmarks.md).
+# shapes: on MRPC's 343 steps the two are equal (docs/results/tried.md).
 _MIN_STEPS_TO_GROUP = 500
 
 # Steps and word pieces are counted in int32, as in the original.

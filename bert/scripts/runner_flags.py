@@ -77,7 +77,7 @@ def define_for_lines() -> None:
   with flag_groups.flag_group("Many machines"):
     define(
       "--input_file then also takes patterns, separated by commas, and --output_file is the "
-      "beginning of several names; see docs/scaling.md."
+      "beginning of several names; see docs/much_text.md."
     )
     flags.DEFINE_integer(
       "num_shards",

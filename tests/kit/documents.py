@@ -25,9 +25,20 @@ class Block(NamedTuple):
   marker: str  # the comment before it, which says why it is not run; empty if there is none
 
 
+# Folders of docs/ whose pages a program builds from docstrings: directives, no prose.
+_BUILT = ("api",)
+
+
 def pages() -> list[pathlib.Path]:
-  """README.md and every page of docs/."""
-  return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+  """README.md and every page of docs/ and of the folders in it."""
+  docs = ROOT / "docs"
+  written = (page for page in docs.rglob("*.md") if page.relative_to(docs).parts[0] not in _BUILT)
+  return [ROOT / "README.md", *sorted(written)]
+
+
+def name_of(page: pathlib.Path) -> str:
+  """A page's path from the root: README.md, docs/results/server.md."""
+  return page.relative_to(ROOT).as_posix()
 
 
 def blocks(page: pathlib.Path) -> Iterator[Block]:

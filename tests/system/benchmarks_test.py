@@ -276,7 +276,9 @@ def test_the_best_call_is_the_fastest_one(monkeypatch):
 
 
 # ---------------------------------------------------------------------------------------------
-# The document.
+# The pages.
+
+PAGE = bench_all.Page("Measured", "All of it.", ("help_time",))
 
 
 def _result():
@@ -294,21 +296,36 @@ def _result():
   }
 
 
-def test_the_document_keeps_what_is_written_by_hand():
+def test_a_page_keeps_what_is_written_by_hand():
   by_hand = "\n\n## What was tried\nNothing helped: 0.5 ms.\n"
   text = "# Old\n\n1 ms\n" + bench_all.MARKER + by_hand
-  new = bench_all.rewritten(text, {"help_time": _result()})
+  new = bench_all.rewritten(text, PAGE, {"help_time": _result()})
   assert new.endswith(bench_all.MARKER + by_hand)
   assert "1 ms\n" not in new
   assert "| 1 x 32 | ours | 4 ms | 3-5 | 1.50 | 25% |" in new
   assert "| ours | eval_accuracy | 0.5000 | 0.2500-0.7500 |" in new
   assert "python benchmarks/help_time.py" in new
-  assert bench_all.rewritten(new, {"help_time": _result()}) == new
+  assert bench_all.rewritten(new, PAGE, {"help_time": _result()}) == new
 
 
-def test_a_document_without_the_line_is_not_touched():
-  with pytest.raises(ValueError, match="lacks the line"):
-    bench_all.rewritten("# Mine\n", {})
+def test_a_page_without_the_line_is_not_touched(tmp_path):
+  page = tmp_path / "training.md"
+  page.write_text("# Mine\n")
+  with pytest.raises(ValueError, match=r"training\.md lacks the line"):
+    bench_all.write_pages(tmp_path, {})
+  assert page.read_text() == "# Mine\n"
+
+
+def test_every_script_has_its_page():
+  scripts = [name for page in bench_all.DOCUMENTS.values() for name in page.scripts]
+  assert sorted(scripts) == sorted(bench_all.COMMANDS)
+
+
+def test_the_pages_are_those_of_the_newest_results():
+  results = bench_all.read_results(ROOT / "docs" / "benchmarks.json")
+  for name, page in bench_all.DOCUMENTS.items():
+    text = (bench_all.PAGES / f"{name}.md").read_text("utf-8")
+    assert bench_all.rewritten(text, page, results) == text
 
 
 def test_results_in_another_form_become_a_table_of_their_numbers():
@@ -319,7 +336,7 @@ def test_results_in_another_form_become_a_table_of_their_numbers():
 
 
 def test_results_of_scripts_that_were_not_run_stay(tmp_path, monkeypatch, capsys):
-  results, document = tmp_path / "results.json", tmp_path / "benchmarks.md"
+  results = tmp_path / "results.json"
   results.write_text(json.dumps({"help_time": _result()}))
   flags = [
     f"--weights={ROOT}/samples",
@@ -328,13 +345,13 @@ def test_results_of_scripts_that_were_not_run_stay(tmp_path, monkeypatch, capsys
     "--peer_python=",
     "--only=hub_preprocess",
   ]
-  flags += [f"--results={results}", f"--document={document}"]
+  flags += [f"--results={results}", f"--documents={tmp_path}"]
   monkeypatch.setattr(sys, "argv", ["all.py", *flags])
   with pytest.raises(SystemExit) as stop:  # there is no vocabulary w/vocab.txt
     bench_all.main()
   assert stop.value.code == 1
   assert "FAILED: hub_preprocess" in capsys.readouterr().out
-  assert "4 ms" in document.read_text()
+  assert "4 ms" in (tmp_path / "text.md").read_text()
   assert "hub_preprocess" not in json.loads(results.read_text())
 
 

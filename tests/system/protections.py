@@ -1,7 +1,7 @@
 """Every protection of the programs, what to leave out of it, and the test that has to notice.
 
 A test of a protection is worth something if it fails once the protection is gone. Each row of the
-tables in docs/reliability.md names a function, what is left out of it, and the test that then
+tables in docs/reliability/ names a function, what is left out of it, and the test that then
 fails. `tests/system/protections_test.py` checks that functions, such places and tests exist; its
 slow test leaves out one protection after the other in a copy of the project, and runs the test.
 Where a function has several such places ("guard" where it raises three errors), the slow test looks
@@ -67,16 +67,16 @@ def _definitions(patterns: tuple[str, ...]) -> list[Definition]:
   return definitions(ROOT, patterns)
 
 
-_DOCUMENT = ROOT / "docs" / "reliability.md"
-_NO_ROW = ("|---", "| what is promised |")
+_FOLDER = ROOT / "docs" / "reliability"
+_HEAD = "| what is promised | where | left out | test that fails without |\n|---|---|---|---|\n"
 _ROW = re.compile(r"\| (.+) \| `(.+)` \| `(.+)` \| `(.+)` \|")
 
 
 def _read() -> list[Protection]:
-  section = _DOCUMENT.read_text(encoding="utf-8").partition("\n## Broken protections\n")[2]
-  tables = section.partition("\n## ")[0]
-  rows = [line for line in tables.splitlines() if line.startswith("|")]
-  return [Protection(*_ROW.fullmatch(row).groups()) for row in rows if not row.startswith(_NO_ROW)]
+  pages = [page.read_text(encoding="utf-8") for page in sorted(_FOLDER.glob("*.md"))]
+  tables = [after.partition("\n\n")[0] for page in pages for after in page.split(_HEAD)[1:]]
+  rows = [row for table in tables for row in table.splitlines()]
+  return [Protection(*_ROW.fullmatch(row).groups()) for row in rows]
 
 
 PROTECTIONS = _read()

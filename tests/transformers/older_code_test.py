@@ -1,6 +1,6 @@
 """What notebooks and scripts written for transformers' TensorFlow classes use beside the models.
 
-docs/transformers.md names those that were tried.
+docs/results/transformers.md names those that were tried.
 """
 
 import importlib
