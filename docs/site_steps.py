@@ -16,6 +16,7 @@ from pygments.lexers import get_lexer_for_filename
 from pygments.util import ClassNotFound
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.util.nodes import make_refnode
 
 _HEADING = re.compile(r"^## (.+)$")
 # `- [Title](page.md) ...`, `1. [Title](page.md)`, `| [Title](page.md) | ... |`
@@ -30,6 +31,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
   app.connect("doctree-read", _link_files, priority=400)
   app.connect("env-purge-doc", _forget_files)
   app.connect("env-merge-info", _merge_files)
+  app.connect("missing-reference", _by_last_part)
   app.connect("html-collect-pages", _file_pages)
   app.connect("build-finished", _write_entrance)
   return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -173,6 +175,26 @@ def _file_body(app: Sphinx, name: str) -> str:
   except ClassNotFound:
     language = "text"
   return app.builder.highlighter.highlight_block(text, language, linenos=False)
+
+
+# ---------------------------------------------------------------------------------------------
+# Names in the reference
+
+
+def _by_last_part(app: Sphinx, env, node, content) -> nodes.reference | None:
+  """Finds what a docstring or a signature calls by another path: where only one name ends so.
+
+  `optimization.TrainOp` is `bert.optimization.TrainOp`, `CheckpointError` lies deep in a package.
+  """
+  if node.get("refdomain") != "py":
+    return None
+  last = node["reftarget"].rpartition(".")[2]
+  objects = env.domains["py"].objects
+  found = [name for name in objects if name.rpartition(".")[2] == last and name[0] != "_"]
+  if len(found) != 1 or objects[found[0]].objtype not in ("class", "exception", "function"):
+    return None
+  entry = objects[found[0]]
+  return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content, found[0])
 
 
 # ---------------------------------------------------------------------------------------------
