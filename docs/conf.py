@@ -51,15 +51,15 @@ default_role = "code"  # `x` in a docstring
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_numpy_docstring = False
-# As text: an entry of ours may have several names, and one of another object's would be found twice.
+# As text: an entry of ours may have several names, and some are described a second time as members.
 napoleon_custom_sections = [("Attributes", "params_style")]
 
 # ---------------------------------------------------------------------------------------------
 # Every reference must lead somewhere (`make docs` makes an error of each warning).
 
 nitpicky = True
-# Types of other packages, whose pages are elsewhere, and of modules here that are not public. A name
-# alone (an error of a docstring's Raises) must be on a page.
+# Types of other packages, whose pages are elsewhere, and of modules here that are not public. But
+# a name alone, such as an error in Raises, must be on a page.
 _OTHERS = "bert|collections|dataclasses|keras|numpy|os|pathlib|random|tensorflow|tf|typing"
 nitpick_ignore_regex = [("py:.*", rf"({_OTHERS})\..*")]
 suppress_warnings = ["myst.header"]  # a page may skip a level of headings
