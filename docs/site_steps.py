@@ -95,8 +95,7 @@ def _cell(cell: dict) -> str:
   text = "".join(cell["source"])
   if cell["cell_type"] == "markdown":
     return text
-  magic = text.lstrip().startswith(("!", "%"))
-  return f"````{'text' if magic else 'python'}\n{text}\n````"
+  return f"````ipython3\n{text}\n````"
 
 
 # ---------------------------------------------------------------------------------------------
