@@ -69,5 +69,6 @@ suppress_warnings = ["myst.header"]  # a page may skip a level of headings
 
 html_theme = "furo"
 html_title = f"BERT, alive {release}"
+html_favicon = "pictures/icon.svg"  # from this folder
 html_copy_source = False
 html_show_sphinx = False

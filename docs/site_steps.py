@@ -95,7 +95,8 @@ def _cell(cell: dict) -> str:
   text = "".join(cell["source"])
   if cell["cell_type"] == "markdown":
     return text
-  return f"````ipython3\n{text}\n````"
+  is_command = text.startswith("!") and "\n\n" not in text
+  return f"````{'bash' if is_command else 'ipython3'}\n{text}\n````"
 
 
 # ---------------------------------------------------------------------------------------------

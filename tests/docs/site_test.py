@@ -3,16 +3,22 @@
 Alone: python -m pytest -m "ci or not ci" tests/docs/site_test.py (a minute and a half)
 """
 
+import contextlib
 import doctest
+import functools
+import http.server
 import importlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from tests.kit import browser as browsers
 from tests.kit.paths import ROOT
 
 pytestmark = [
@@ -57,11 +63,60 @@ def test_links_to_programs_lead_to_their_text(site):
   assert "import" in text
 
 
+def test_every_public_name_is_in_the_reference(site):
+  # Sphinx's inventory: all names on all pages.
+  from sphinx.util.inventory import InventoryFile
+
+  with open(site / "objects.inv", "rb") as file:
+    listed = InventoryFile.load(file, "", "/".__add__)
+  names = {name for kind, found in listed.items() if kind.startswith("py:") for name in found}
+  page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+  for module, imported in re.findall(r"^\| `from (\S+) import ([^`]+)` \|", page, re.MULTILINE):
+    for name in imported.split(", "):
+      assert f"{module}.{name}" in names
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+  def log_message(self, *args):
+    pass
+
+
+@contextlib.contextmanager
+def served(folder: pathlib.Path):
+  """The address of a folder on this machine."""
+  handler = functools.partial(_Quiet, directory=str(folder))
+  with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+
+
+# A page of lists and pictures, one of the reference, one with tables and code; phone and desk.
+_LOOKED_AT = {
+  "docs/index.html": (375, "light"),
+  "docs/api/prediction.html": (1440, "dark"),
+  "docs/keras.html": (375, "dark"),
+}
+
+
+def test_nobody_is_shut_out_and_no_other_host_is_asked(site):
+  with browsers.chromium() as browser, served(site) as address:
+    for path, (width, scheme) in _LOOKED_AT.items():
+      with browsers.watched_page(browser, width, scheme) as page:
+        page.goto(f"{address}/{path}")
+        assert browsers.serious_findings(page) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+    with browsers.watched_page(browser) as page:
+      page.goto(f"{address}/search.html?q=Predictor")
+      page.locator("#search-results li a", has_text="Prediction").first.wait_for()
+
+
 def test_worked_examples(monkeypatch):
   monkeypatch.syspath_prepend(ROOT / "docs")
-  done = doctest.testmod(importlib.import_module("site_steps"))
-  assert done.attempted
-  assert not done.failed
+  for name in ("site_steps", "docstring_steps"):
+    done = doctest.testmod(importlib.import_module(name))
+    assert done.attempted
+    assert not done.failed
 
 
 _BROKEN = """# Broken
@@ -72,9 +127,9 @@ _BROKEN = """# Broken
 
 def test_what_is_broken_is_named_and_ends_the_build(tmp_path):
   docs = tmp_path / "docs"
-  docs.mkdir()
-  for name in ("conf.py", "site_steps.py"):
-    shutil.copy(ROOT / "docs" / name, docs)
+  (docs / "pictures").mkdir(parents=True)
+  for name in ("conf.py", "site_steps.py", "docstring_steps.py", "pictures/icon.svg"):
+    shutil.copy(ROOT / "docs" / name, docs / name)
   (docs / "index.md").write_text("# Index\n\n## Part\n- [Broken](broken.md): this\n")
   (docs / "broken.md").write_text(_BROKEN)
   (docs / "alone.md").write_text("# Alone\n")
