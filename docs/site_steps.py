@@ -33,6 +33,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
   app.connect("env-merge-info", _merge_files)
   app.connect("missing-reference", _by_last_part)
   app.connect("html-collect-pages", _file_pages)
+  app.connect("html-page-context", _complete_for_keyboards, priority=900)  # after Furo (500)
   app.connect("build-finished", _write_entrance)
   return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -198,6 +199,19 @@ def _by_last_part(app: Sphinx, env, node, content) -> nodes.reference | None:
 
 
 # ---------------------------------------------------------------------------------------------
+# The site's frame
+
+
+def _complete_for_keyboards(app: Sphinx, pagename: str, template: str, context: dict, doc) -> None:
+  """Adds what people without a mouse need: levels of the sidebar's headings, scrolling by keys."""
+  del app, pagename, template, doc
+  tree = context.get("furo_navigation_tree", "")
+  context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+  body = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
+  context["body"] = body.replace(
+    '<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'
+  )
+
 
 _ENTRANCE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>

@@ -1,12 +1,11 @@
-"""Makes the pictures of docs/index.md from a run of MRPC: curve, attention, report, server.
+"""Makes the pictures of docs/index.md: curve, report, attention and the server's page.
 
   python run_classifier.py --task_name=MRPC --eval_every_steps=100 --save_summary_steps=10
-  python docs/pictures/make.py --run=output/mrpc --data_dir=glue/MRPC --curve_of=output/mrpc_sample
+  python docs/pictures/make.py --run=output/mrpc --sample_run=output/mrpc_sample
 
-The first run is one of MRPC with released weights; the curve is that of the sample, which all can
-draw. Pages are drawn by Chromium, which
-tests/kit/browser.py says more of. Pictures have a palette of 64 colours, which keeps each below
-80 KB. It takes a minute.
+--run is one of MRPC with released weights, whose attention is worth a look; texts that are shown
+are our own. Pages are drawn by Chromium, which tests/kit/browser.py says more of. Pictures have a
+palette of 64 colours, which keeps each below 80 KB. It takes a minute.
 """
 
 import pathlib
@@ -32,8 +31,7 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
   """Defines this script's flags."""
   flags.DEFINE_string("run", None, "Folder of a run of MRPC.", required=True)
-  flags.DEFINE_string("data_dir", None, "Folder of MRPC's files. [that of the run]")
-  flags.DEFINE_string("curve_of", None, "Folder of the run whose curve is drawn. [--run]")
+  flags.DEFINE_string("sample_run", None, "Folder of a run of the sample.", required=True)
 
 
 def main(argv: list[str]) -> None:
@@ -48,8 +46,7 @@ def main(argv: list[str]) -> None:
     draw_attention(aside)
     make_report(aside)
     with chromium() as browser:
-      for scheme in ("light", "dark"):
-        photograph_report(browser, aside, scheme)
+      photograph_report(browser, aside)
       photograph_server(browser, aside)
 
 
@@ -58,7 +55,7 @@ def draw_curve(aside: pathlib.Path) -> None:
   picture = aside / "curve.png"
   _script(
     "plots",
-    f"--model_dir={FLAGS.curve_of or FLAGS.run}",
+    f"--model_dir={FLAGS.sample_run}",
     "--tags=loss,eval_accuracy",
     f"--output_file={picture}",
   )
@@ -83,18 +80,18 @@ def draw_attention(aside: pathlib.Path) -> None:
 
 def make_report(aside: pathlib.Path) -> None:
   """Writes the report of the run."""
-  data = [f"--data_dir={FLAGS.data_dir}"] if FLAGS.data_dir else []
-  _script("report", f"--run={FLAGS.run}", f"--output_file={aside / 'report.html'}", *data)
+  _script("report", f"--run={FLAGS.sample_run}", f"--output_file={aside / 'report.html'}")
 
 
-def photograph_report(browser, aside: pathlib.Path, scheme: str) -> None:
-  """Takes the first screen of the report."""
-  page = browser.new_page(viewport={"width": 1000, "height": 760}, color_scheme=scheme)
+def photograph_report(browser, aside: pathlib.Path) -> None:
+  """Takes the report's confusions and what follows: above them are paths of this machine."""
+  page = browser.new_page(viewport={"width": 1000, "height": 760})
   page.goto((aside / "report.html").as_uri())
-  picture = aside / f"report_{scheme}.png"
+  page.evaluate("document.getElementById('matrix').closest('section').scrollIntoView()")
+  picture = aside / "report.png"
   page.screenshot(path=picture)
   page.close()
-  keep(picture, picture.name)
+  keep(picture, "report.png")
 
 
 def photograph_server(browser, aside: pathlib.Path) -> None:
@@ -103,13 +100,14 @@ def photograph_server(browser, aside: pathlib.Path) -> None:
 
   server = Program(aside, f"--model=mrpc={pathlib.Path(FLAGS.run).resolve()}")
   try:
-    page = browser.new_page(viewport={"width": 1000, "height": 640})
+    page = browser.new_page(viewport={"width": 1000, "height": 640}, reduced_motion="reduce")
     page.goto(f"{server.address}/#mrpc/answer")
     page.locator("#bench").wait_for()
-    for label, text in (("First text", TEXT_A), ("Second text", TEXT_B)):
+    for label, text in (("Text A", TEXT_A), ("Text B", TEXT_B)):
       page.get_by_label(label).fill(text)
     page.locator("#send").click()
     page.locator("#latency").wait_for()
+    page.evaluate("scrollTo(0, 0)")
     picture = aside / "server.png"
     page.screenshot(path=picture)
     page.close()

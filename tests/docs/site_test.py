@@ -108,7 +108,7 @@ def test_nobody_is_shut_out_and_no_other_host_is_asked(site):
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
     with browsers.watched_page(browser) as page:
       page.goto(f"{address}/search.html?q=Predictor")
-      page.locator("#search-results li a", has_text="Prediction").first.wait_for()
+      page.get_by_role("link", name="bert.predicting.predictor.Predictor").first.wait_for()
 
 
 def test_worked_examples(monkeypatch):
