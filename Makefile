@@ -10,7 +10,7 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: help mrpc test lint pytest test-ci test-slow test-torch test-clients check-gpu audit bench-setup bench conformance format lock clean
+.PHONY: help mrpc test lint pytest test-ci test-slow test-torch test-clients check-gpu audit docs bench-setup bench conformance format lock clean
 
 help:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,13 @@ audit: .venv-audit/bin/pip-audit  ## known vulnerabilities of the locked package
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
 
+# All pages anew: Sphinx repeats no warning of a page that it keeps, and a removed page would stay.
+# -W with --keep-going: every broken link, reference and unlisted page is named, and then it fails.
+SITE := build/site
+docs: $(STAMP)  ## the documentation as a site in build/site; a broken link ends it
+	rm -rf $(SITE) $(SITE).doctrees
+	$(BIN)/python -m sphinx --quiet -W --keep-going -b html -c docs -d $(SITE).doctrees . $(SITE)
+
 # What others offer, in an environment of its own: several GB.
 bench-setup:  ## the environment of the systems that benchmarks compare with (network)
 	$(PYTHON) -m venv .bench-venv
@@ -116,4 +123,4 @@ $(STAMP): requirements.lock
 	touch $(STAMP)
 
 clean:  ## remove environments and caches
-	rm -rf $(VENV) .torch-venv .venv-clients .bench-venv .venv-audit .pytest_cache .ruff_cache .mypy_cache .hypothesis output
+	rm -rf $(VENV) .torch-venv .venv-clients .bench-venv .venv-audit .pytest_cache .ruff_cache .mypy_cache .hypothesis output build/site*

@@ -304,7 +304,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
         zeros there, see `padding.py`.
 
     Returns:
-      A dictionary: `last_hidden_state` `[B, S, W]`; `pooler_output` `[B, W]`, the first token after
+      A dict of `last_hidden_state` `[B, S, W]`; `pooler_output` `[B, W]`, the first token after
       a dense layer and a tanh, or as it is in a family without a pooler; `attention_mask` int32
       `[B, S]`, for heads; optionally `hidden_states`, a tuple of the projected embeddings and each
       layer's output, `[B, S, W]` each; and `attentions`, a tuple of each layer's attention

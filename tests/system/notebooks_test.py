@@ -1,6 +1,6 @@
-"""The notebooks in examples/ run from the first cell to the last, and their code is kept like ours.
+"""The notebooks in examples/ and docs/ run from the first cell to the last, their code like ours.
 
-Alone: python -m pytest -m ci tests/system/notebooks_test.py (two minutes)
+Alone: python -m pytest -m ci tests/system/notebooks_test.py (four minutes)
 """
 
 import json
@@ -13,7 +13,8 @@ import pytest
 
 from tests.kit.paths import ROOT
 
-NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+GUIDES = ROOT / "docs" / "notebooks"
+NOTEBOOKS = sorted([*(ROOT / "examples").glob("*.ipynb"), *GUIDES.glob("*.ipynb")])
 
 
 def cells_of(path):
@@ -47,3 +48,40 @@ def test_tfbert_classes_learns(tmp_path):
   )
   assert accuracy > baseline + 0.1
   assert "'label': 'same'" in run.stdout or "'label': 'different'" in run.stdout
+
+
+def printed_by(name: str, folder, monkeypatch) -> str:
+  """Runs a notebook of docs/ as Jupyter does, in an empty folder; returns what its cells show."""
+  import nbclient
+  import nbformat
+
+  monkeypatch.setenv("PYTHONPATH", str(ROOT))
+  for variable in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+    monkeypatch.setenv(variable, str(folder / ".jupyter"))
+  notebook = nbformat.read(GUIDES / name, as_version=4)
+  nbformat.validate(notebook)
+  client = nbclient.NotebookClient(
+    notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+  )
+  client.execute()
+  outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+  texts = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in outputs]
+  return "\n".join(texts)
+
+
+@pytest.mark.ci
+def test_first_run_learns_shows_and_answers(tmp_path, monkeypatch):
+  printed = printed_by("first_run.ipynb", tmp_path, monkeypatch)
+  majority = float(re.search(r"right for ([\d.]+)", printed)[1])
+  accuracy = float(re.search(r"'eval_accuracy': '([\d.]+)'", printed)[1])
+  assert accuracy > majority + 0.1
+  num_wrong, num_pairs = map(int, re.search(r"(\d+) of (\d+) are wrong", printed).groups())
+  assert 1 - num_wrong / num_pairs == pytest.approx(accuracy, abs=1e-4)
+  assert "<IPython.core.display.Image object>" in printed
+
+
+@pytest.mark.ci
+def test_vectors_and_search_finds_by_meaning(tmp_path, monkeypatch):
+  printed = printed_by("vectors_and_search.ipynb", tmp_path, monkeypatch)
+  found = re.search(r"by vectors ([\d.]+), by common words ([\d.]+)", printed)
+  assert float(found[1]) > max(0.9, float(found[2]))
