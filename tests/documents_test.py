@@ -5,20 +5,21 @@ Alone: python -m pytest tests/documents_test.py (seconds; `-m "ci or slow"`: eve
 
 import ast
 import importlib
-import os
 import re
-import subprocess
 import sys
 import urllib.parse
 
 import pytest
 
 from bert.scripts.flag_groups import defined_flags
-from tests.kit.documents import MARKERS, blocks, commands, pages
+from tests.kit.documents import MARKERS, blocks, commands, pages, tutorials
 from tests.kit.import_graph import modules
+from tests.kit.page_runs import make_like_a_checkout, run_page
 from tests.kit.paths import ROOT
 
-PAGES = pytest.mark.parametrize("page", pages(), ids=lambda path: path.name)
+PAGES = pytest.mark.parametrize(
+  "page", pages(), ids=lambda path: path.relative_to(ROOT).as_posix().removeprefix("docs/")
+)
 # Their commands take minutes.
 _LONG = {
   *("checkpoints", "distillation", "exports", "fine_tuning", "pretraining", "scaling"),
@@ -27,8 +28,9 @@ _LONG = {
 _TIERS = [
   pytest.param(page, id=page.name, marks=pytest.mark.slow if page.stem in _LONG else pytest.mark.ci)
   for page in pages()
+  if page not in tutorials()  # tests/tutorials_test.py runs these
 ]
-_LANGUAGES = {"bash", "python", "yaml"}
+_LANGUAGES = {"bash", "python", "yaml", "text", "{toctree}"}
 
 
 def test_the_readme_fits_two_screens():
@@ -103,38 +105,10 @@ def test_programs_import_what_is_there(page):
             assert name in known or hasattr(module, alias.name), f"{page.name}:{block.line}: {name}"
 
 
-@pytest.fixture
-def like_a_checkout(tmp_path):
-  """A folder in which the commands find scripts, samples, examples and tests, and may write."""
-  for path in [
-    *ROOT.glob("*.py"),
-    *(ROOT / name for name in ("samples", "examples", "benchmarks", "tests")),
-  ]:
-    (tmp_path / path.name).symlink_to(path)
-  (tmp_path / "output").mkdir()
-  return tmp_path
-
-
 @pytest.mark.parametrize("page", _TIERS)
-def test_every_command_runs(page, like_a_checkout):
-  path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-  environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-  environment |= {"PATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
-  for block in blocks(page):
-    if block.marker or block.language == "yaml":
-      continue
-    shell = ["bash", "-euo", "pipefail", "-c", f'bert() {{ python -m bert "$@"; }}\n{block.code}']
-    done = subprocess.run(
-      shell if block.language == "bash" else [sys.executable, "-c", block.code],
-      cwd=like_a_checkout,
-      env=environment,
-      capture_output=True,
-      text=True,
-      timeout=900,
-    )
-    where = f"{page.name}:{block.line}"
-    assert done.returncode == 0, f"{where}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    assert "Ignoring the unknown flag" not in done.stderr, where
+def test_every_command_runs(page, tmp_path):
+  make_like_a_checkout(tmp_path)
+  run_page(page, tmp_path)
 
 
 def test_every_example_is_run_by_a_test():

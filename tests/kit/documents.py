@@ -9,25 +9,32 @@ from typing import NamedTuple
 from tests.kit.paths import ROOT
 
 _FENCE = re.compile(
-  r"^(?:<!-- (?P<marker>[^\n]+?) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$",
+  r"^(?:<!-- (?P<marker>[^\n]+?) -->\n)?```(?P<language>[\w{}]*)\n(?P<code>.*?)^```$",
   re.MULTILINE | re.DOTALL,
 )
-# What a block may be marked with if it is not to be run.
-MARKERS = ("needs a network", "takes long", "needs podman", "a server: ")
+# The marker of a block that a page shows because it fails.
+FAILS = "fails: "
+# What a block may be marked with: why it is not to be run, or how.
+MARKERS = ("needs a network", "takes long", "needs podman", "a server: ", FAILS)
 
 
 class Block(NamedTuple):
   """A fenced block."""
 
   line: int  # where its fence opens, counted from 1
-  language: str  # after the fence: bash, python, yaml
+  language: str  # after the fence: bash, python, yaml, text; {toctree} is for the site
   code: str  # its lines
-  marker: str  # the comment before it, which says why it is not run; empty if there is none
+  marker: str  # the comment before it, which says why it is not run, or how; or empty
 
 
 def pages() -> list[pathlib.Path]:
-  """README.md and every page of docs/."""
-  return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+  """README.md and every page of docs/, tutorials last."""
+  return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *tutorials()]
+
+
+def tutorials() -> list[pathlib.Path]:
+  """The pages of docs/tutorials/."""
+  return sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
 def blocks(page: pathlib.Path) -> Iterator[Block]:
