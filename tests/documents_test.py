@@ -5,17 +5,16 @@ Alone: python -m pytest tests/documents_test.py (seconds; `-m "ci or slow"`: eve
 
 import ast
 import importlib
-import os
 import re
-import subprocess
 import sys
 import urllib.parse
 
 import pytest
 
 from bert.scripts.flag_groups import defined_flags
-from tests.kit.documents import MARKERS, blocks, commands, name_of, pages
+from tests.kit.documents import MARKERS, blocks, commands, name_of, pages, tutorials
 from tests.kit.import_graph import modules
+from tests.kit.page_runs import make_like_a_checkout, run_page
 from tests.kit.paths import ROOT
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
@@ -28,9 +27,10 @@ _LONG = {
 _TIERS = [
   pytest.param(page, id=name_of(page), marks=mark)
   for page in pages()
+  if page not in tutorials()  # tests/tutorials_test.py runs these
   for mark in [pytest.mark.slow if page.stem in _LONG else pytest.mark.ci]
 ]
-_LANGUAGES = {"bash", "python", "yaml"}
+_LANGUAGES = {"bash", "python", "yaml", "text"}
 
 
 @PAGES
@@ -73,10 +73,13 @@ def script_calls(code: str) -> list[tuple[str, list[str]]]:
 
 @PAGES
 def test_every_flag_in_a_command_exists(page, monkeypatch):
+  own = re.findall(r"^cat > (\w+)\.py <<", page.read_text(encoding="utf-8"), re.MULTILINE)
   for block in blocks(page):
     if block.language != "bash":
       continue
     for script, words in script_calls(block.code):
+      if script in own:  # which the page writes, and runs
+        continue
       assert (ROOT / f"{script}.py").is_file(), f"{name_of(page)}:{block.line}: no {script}.py"
       monkeypatch.setattr(sys, "argv", [f"{script}.py", *words])  # which distill.py looks into
       with defined_flags(importlib.import_module(f"bert.{script}").define_flags) as flag_values:
@@ -102,38 +105,10 @@ def test_programs_import_what_is_there(page):
             assert name in known or hasattr(module, alias.name), f"{where}: {name}"
 
 
-@pytest.fixture
-def like_a_checkout(tmp_path):
-  """A folder in which the commands find scripts, samples, examples and tests, and may write."""
-  for path in [
-    *ROOT.glob("*.py"),
-    *(ROOT / name for name in ("samples", "examples", "benchmarks", "tests")),
-  ]:
-    (tmp_path / path.name).symlink_to(path)
-  (tmp_path / "output").mkdir()
-  return tmp_path
-
-
 @pytest.mark.parametrize("page", _TIERS)
-def test_every_command_runs(page, like_a_checkout):
-  path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-  environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-  environment |= {"PATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
-  for block in blocks(page):
-    if block.marker or block.language == "yaml":
-      continue
-    shell = ["bash", "-euo", "pipefail", "-c", f'bert() {{ python -m bert "$@"; }}\n{block.code}']
-    done = subprocess.run(
-      shell if block.language == "bash" else [sys.executable, "-c", block.code],
-      cwd=like_a_checkout,
-      env=environment,
-      capture_output=True,
-      text=True,
-      timeout=900,
-    )
-    where = f"{name_of(page)}:{block.line}"
-    assert done.returncode == 0, f"{where}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    assert "Ignoring the unknown flag" not in done.stderr, where
+def test_every_command_runs(page, tmp_path):
+  make_like_a_checkout(tmp_path)
+  run_page(page, tmp_path)
 
 
 def test_every_example_is_run_by_a_test():

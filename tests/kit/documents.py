@@ -9,20 +9,22 @@ from typing import NamedTuple
 from tests.kit.paths import ROOT
 
 _FENCE = re.compile(
-  r"^(?:<!-- (?P<marker>[^\n]+?) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$",
+  r"^(?:<!-- (?P<marker>[^\n]+?) -->\n)?```(?P<language>[\w{}]*)\n(?P<code>.*?)^```$",
   re.MULTILINE | re.DOTALL,
 )
-# What a block may be marked with if it is not to be run.
-MARKERS = ("needs a network", "takes long", "needs podman", "a server: ")
+# The marker of a block that a page shows because it fails.
+FAILS = "fails: "
+# What a block may be marked with: why it is not to be run, or how.
+MARKERS = ("needs a network", "takes long", "needs podman", "a server: ", FAILS)
 
 
 class Block(NamedTuple):
   """A fenced block."""
 
   line: int  # where its fence opens, counted from 1
-  language: str  # after the fence: bash, python, yaml
+  language: str  # after the fence: bash, python, yaml, text
   code: str  # its lines
-  marker: str  # the comment before it, which says why it is not run; empty if there is none
+  marker: str  # the comment before it, which says why it is not run, or how; or empty
 
 
 # Folders of docs/ whose pages a program builds from docstrings: directives, no prose.
@@ -30,10 +32,16 @@ _BUILT = ("api",)
 
 
 def pages() -> list[pathlib.Path]:
-  """README.md and every page of docs/ and of the folders in it."""
+  """README.md and every page of docs/ and of the folders in it, tutorials last."""
   docs = ROOT / "docs"
   written = (page for page in docs.rglob("*.md") if page.relative_to(docs).parts[0] not in _BUILT)
-  return [ROOT / "README.md", *sorted(written)]
+  others = (page for page in written if page.parent.name != "tutorials")
+  return [ROOT / "README.md", *sorted(others), *tutorials()]
+
+
+def tutorials() -> list[pathlib.Path]:
+  """The pages of docs/tutorials/."""
+  return sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
 def name_of(page: pathlib.Path) -> str:
