@@ -117,6 +117,24 @@ def of_kind(name: str) -> Subject:
   return subject(KINDS[name](), **({} if name == "classes" else {"curves": None}))
 
 
+def two_of_kind(name: str) -> tuple[Subject, Subject]:
+  """Two runs of a key of `KINDS`; the second has other answers to all examples but the last."""
+  first = of_kind(name)
+  others = [_other(case) for case in first.examples.cases[:-1]]
+  examples = dataclasses.replace(first.examples, cases=[*others, first.examples.cases[-1]])
+  changed = {"results": {"eval_accuracy": "0.8"}, "flags": {"task_name": "MRPC", "do_train": True}}
+  curves = first.curves and dataclasses.replace(first.curves, folder="/tmp/mrpc_other")
+  second = subject(examples, folder="/tmp/mrpc_other", curves=curves, **changed)
+  return first, second
+
+
+def _other(case: shown.Case) -> shown.Case:
+  """Right instead of wrong, or the other way round."""
+  is_right = None if case.is_right is None else not case.is_right
+  loss = None if case.loss is None else case.loss + 0.5
+  return dataclasses.replace(case, is_right=is_right, loss=loss, given=f"other than {case.given}")
+
+
 def subject(examples: Examples | None, **changed) -> Subject:
   """A run."""
   steps = range(10, 310, 10)
