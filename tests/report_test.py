@@ -54,7 +54,7 @@ def test_results_are_kept_as_they_are_spelled(tmp_path):
 
 def test_only_runs_of_one_task_are_compared(tmp_path, monkeypatch):
   """Told before anything is read of the data."""
-  kinds_of = {"a": "classifier", "b": "classifier", "c": "classifier", "d": "ner", "e": "ner"}
+  scripts = dict.fromkeys("abc", "run_classifier") | dict.fromkeys("de", "run_ner")
   for name, task in {"a": "MRPC", "b": "mrpc", "c": "RTE"}.items():
     (tmp_path / name).mkdir()
     (tmp_path / name / "flags.json").write_text(json.dumps({"task_name": task}))
@@ -62,15 +62,18 @@ def test_only_runs_of_one_task_are_compared(tmp_path, monkeypatch):
   (tmp_path / "e").mkdir()
 
   def find_run(folder):
-    return types.SimpleNamespace(kind=types.SimpleNamespace(name=kinds_of[folder[-1]]))
+    return types.SimpleNamespace(kind=kinds.of_script(scripts[folder[-1]]))
 
   monkeypatch.setattr(report_pages.load_run, "find_run", find_run)
   compared = {
     names: REPORT.error_of(*(str(tmp_path / name) for name in names)) for names in ("ac", "ad")
   }
-  assert "a is a run of classifier on MRPC, " in compared["ac"]
-  assert "c one of classifier on RTE. Only runs of the same task can be compared." in compared["ac"]
-  assert "d one of ner. Only runs" in compared["ad"]
+  assert "a is a run of run_classifier.py on MRPC, " in compared["ac"]
+  assert (
+    "c one of run_classifier.py on RTE. Only runs of the same task can be compared."
+    in compared["ac"]
+  )
+  assert "d one of run_ner.py. Only runs" in compared["ad"]
   for first, second in ("ab", "de"):
     report_pages.check_tasks(str(tmp_path / first), str(tmp_path / second))
 

@@ -7,15 +7,12 @@ have answered the same examples.
 """
 
 import functools
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert.figures import training_curves
-from bert.reports import charts, html_page, paired, statistics
-from bert.reports.contents import pieces_of
+from bert.reports import charts, html_page, paired, several, statistics
 from bert.reports.subject import Examples, Subject
-from bert.tasks.shown import Case
 
 # Flags that differ between any two runs, or follow from others.
 _OF_EACH_RUN = ("output_dir", "num_train_steps", "num_warmup_steps")
@@ -48,10 +45,11 @@ def contents(first: Subject, second: Subject, most_cases: int) -> dict[str, Any]
   runs = (first, second)
   results = [{name: float(value) for name, value in run.results.items()} for run in runs]
   curves = [run.curves for run in runs if run.curves]
+  names = training_curves.run_names([run.folder for run in runs])
   return {
     "runs": runs,
     "task": first.task,
-    "names": training_curves.run_names([run.folder for run in runs]),
+    "names": names,
     "headline": _row(
       first.headline, results[0].get(first.headline), results[1].get(first.headline)
     ),
@@ -61,7 +59,7 @@ def contents(first: Subject, second: Subject, most_cases: int) -> dict[str, Any]
     "versions": _differing(first.versions, second.versions),
     "curves": charts.learning_curves(*curves),
     "missing": _missing(first, second),
-    "examples": _of_examples(first.examples, second.examples, most_cases),
+    "examples": _of_examples(first.examples, second.examples, names, most_cases),
   }
 
 
@@ -103,7 +101,7 @@ def _is_comparable(first: Examples, second: Examples) -> bool:
 
 
 def _of_examples(
-  first: Examples | None, second: Examples | None, most_cases: int
+  first: Examples | None, second: Examples | None, names: Sequence[str], most_cases: int
 ) -> dict[str, Any] | None:
   """Compares the answers; None where the runs did not answer the same examples."""
   if not (first and second and _is_comparable(first, second)):
@@ -111,6 +109,11 @@ def _of_examples(
   pairs = list(zip(first.cases, second.cases, strict=True))
   counts = paired.counts_of(pairs)
   ways = {way: paired.changed(pairs, way) for way in (True, False)}
+
+  def card(n: int) -> dict[str, Any]:
+    answers = [(name, [case]) for name, case in zip(names, pairs[n], strict=True)]
+    return several.card(first.numbers[n], answers)
+
   return {
     "source": first.source,
     "count": len(pairs),
@@ -122,8 +125,8 @@ def _of_examples(
     "loss_name": first.shown.loss_name,
     "group_name": first.shown.group_name,
     "part_name": first.shown.part_name,
-    "became_wrong": [_card(first, pairs[n], n) for n in ways[True][:most_cases]],
-    "became_right": [_card(first, pairs[n], n) for n in ways[False][:most_cases]],
+    "became_wrong": [card(n) for n in ways[True][:most_cases]],
+    "became_right": [card(n) for n in ways[False][:most_cases]],
     "num_became_wrong": len(ways[True]),
     "num_became_right": len(ways[False]),
     **_by_group(first, second),
@@ -146,25 +149,6 @@ def _by_group(first: Examples, second: Examples) -> dict[str, list[Row]]:
       if a or b
     ],
   }
-
-
-def _card(examples: Examples, pair: paired.Pair, n: int) -> dict[str, Any]:
-  """Returns what is shown of an example: a passage once where it is the same in both runs."""
-  return {
-    "number": examples.numbers[n],
-    "passages": [(each.name, runs, *pieces_of(each)) for each, runs in _passages(*pair)],
-    "expected": pair[0].expected,
-    "cases": pair,
-  }
-
-
-def _passages(first: Case, second: Case) -> Iterable[tuple[Any, Sequence[int]]]:
-  """Yields passages, each with the numbers of the runs, 0 and 1, that it is of."""
-  for one, other in itertools.zip_longest(first.passages, second.passages):
-    if one == other:
-      yield one, (0, 1)
-    else:
-      yield from ((each, (n,)) for n, each in enumerate((one, other)) if each)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -199,5 +183,5 @@ def _json_of(rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _numbers_of(card: dict[str, Any]) -> dict[str, Any]:
-  given, losses = ([getattr(case, name) for case in card["cases"]] for name in ("given", "loss"))
+  given, losses = ([getattr(each, name) for each in card["answers"]] for name in ("given", "loss"))
   return {"number": card["number"], "expected": card["expected"], "given": given, "loss": losses}

@@ -71,8 +71,9 @@ def check_tasks(first: str, second: str) -> None:
 
 
 def _task_of(folder: str) -> tuple[str, ...]:
-  """Returns the kind of a run's task and, where it has one, the name of its data."""
-  kind = load_run.find_run(folder).kind.name
+  """Returns the script of a run and, where it has one, the name of its data."""
+  kind = load_run.find_run(folder).kind
+  script = kind.script if kind.file else f"{kind.script}.py"
   path = os.path.join(folder, run_files.FLAGS)
   name = json_files.read_if_there(path, "Remove it.").get("task_name")
-  return (kind, str(name).upper()) if name else (kind,)
+  return (script, str(name).upper()) if name else (script,)

@@ -82,10 +82,10 @@ def test_a_passage_that_differs_is_shown_of_each():
   assert given.marks
   case.passages = [right, given._replace(marks=())]
   [card] = comparison.contents(first, second, 9)["examples"]["became_right"]
-  assert [(name, of) for name, of, *_ in card["passages"]] == [
-    ("Right", (0, 1)),
-    ("Model", (0,)),
-    ("Model", (1,)),
+  assert [(each.name, each.runs) for each in card["texts"]] == [
+    ("Right", ""),
+    ("Model", "mrpc"),
+    ("Model", "mrpc_other"),
   ]
 
 
