@@ -60,6 +60,8 @@ def test_only_runs_of_one_task_are_compared(tmp_path, monkeypatch):
     (tmp_path / name / "flags.json").write_text(json.dumps({"task_name": task}))
   (tmp_path / "d").mkdir()
   (tmp_path / "e").mkdir()
+  monkeypatch.setattr(report_pages, "finding", types.SimpleNamespace(find_checkpoint=str))
+  monkeypatch.setattr(report_pages, "reading", types.SimpleNamespace(read_facts=lambda prefix: {}))
 
   def find_run(folder):
     return types.SimpleNamespace(kind=kinds.of_script(scripts[folder[-1]]))

@@ -1,16 +1,19 @@
 """The page that `report.py` writes of what it is given: one run, or two to compare.
 
-html = report_pages.page_of(["/tmp/mrpc_1", "/tmp/mrpc_2"], Chosen(max_examples=500))
+report_pages.write(["/tmp/mrpc_1", "/tmp/mrpc_2"], "mrpc.html", Chosen(max_examples=500))
 """
 
 import os
 from collections.abc import Sequence
 
+from bert.checkpoints import finding, reading
 from bert.io import filesystem, json_files
 from bert.predicting import load_run
-from bert.reports import comparison, html_page
-from bert.scripts import command_line, run_files, run_subject
+from bert.reports import comparison
+from bert.scripts import command_line, run_files, run_report, run_subject
+from bert.scripts.run_report import FILE
 from bert.scripts.run_subject import Chosen
+from bert.tasks import kinds
 
 
 def folders_of(words: Sequence[str]) -> list[str]:
@@ -40,20 +43,23 @@ def default_file(folders: Sequence[str]) -> str:
     ('out/a/report.html', 'out/a/compared_with_b.html')
   """
   others = [os.path.basename(os.path.abspath(folder)) for folder in folders[1:]]
-  return os.path.join(folders[0], f"compared_with_{others[0]}.html" if others else "report.html")
+  return os.path.join(folders[0], f"compared_with_{others[0]}.html" if others else FILE)
 
 
-def page_of(folders: Sequence[str], chosen: Chosen) -> str:
-  """Makes the page of one run, or of two.
+def write(folders: Sequence[str], output_file: str, chosen: Chosen) -> None:
+  """Writes the page of one run, or of two.
 
   Raises:
     UsageError: two runs are of different tasks.
-    ValueError: a folder holds no fine-tuned model.
+    ValueError: a folder holds no model that was trained.
+    OSError: the file cannot be written.
   """
   if len(folders) == 1:
-    return html_page.render(run_subject.subject_of(folders[0], chosen))
+    run_report.write(folders[0], output_file, chosen)
+    return
   check_tasks(*folders)
-  return comparison.render(*(run_subject.subject_of(folder, chosen) for folder in folders))
+  subjects = (run_subject.subject_of(folder, chosen) for folder in folders)
+  run_report.write_page(output_file, lambda: comparison.render(*subjects))
 
 
 def check_tasks(first: str, second: str) -> None:
@@ -72,6 +78,9 @@ def check_tasks(first: str, second: str) -> None:
 
 def _task_of(folder: str) -> tuple[str, ...]:
   """Returns the script of a run and, where it has one, the name of its data."""
+  facts = reading.read_facts(finding.find_checkpoint(folder))
+  if facts and kinds.of_facts(facts) is None:
+    return ("pre-training",)
   kind = load_run.find_run(folder).kind
   script = kind.script if kind.file else f"{kind.script}.py"
   path = os.path.join(folder, run_files.FLAGS)

@@ -6,6 +6,7 @@ is a warning.
 
 import os
 import time
+from collections.abc import Callable
 
 from absl import logging
 
@@ -26,8 +27,13 @@ def write(folder: str, output_file: str, chosen: run_subject.Chosen) -> None:
     OSError: the file cannot be written.
     ValueError: the folder holds no model that was trained.
   """
+  write_page(output_file, lambda: html_page.render(run_subject.subject_of(folder, chosen)))
+
+
+def write_page(output_file: str, make: Callable[[], str]) -> None:
+  """Makes a page, writes it, and logs how long both took; an OSError if it cannot be written."""
   start = time.monotonic()
-  html = html_page.render(run_subject.subject_of(folder, chosen))
+  html = make()
   atomic_files.write_text(output_file, html)
   seconds = time.monotonic() - start
   logging.info("Wrote %s, %.1f MB, in %.1f s.", output_file, len(html.encode()) / 1e6, seconds)
