@@ -10,6 +10,7 @@ import types
 import pytest
 
 from bert import report
+from bert.checkpoints import finding, reading
 from bert.scripts import report_pages, run_subject
 from bert.tasks import kinds
 from tests.kit import every_script, own_tasks
@@ -60,8 +61,8 @@ def test_only_runs_of_one_task_are_compared(tmp_path, monkeypatch):
     (tmp_path / name / "flags.json").write_text(json.dumps({"task_name": task}))
   (tmp_path / "d").mkdir()
   (tmp_path / "e").mkdir()
-  monkeypatch.setattr(report_pages, "finding", types.SimpleNamespace(find_checkpoint=str))
-  monkeypatch.setattr(report_pages, "reading", types.SimpleNamespace(read_facts=lambda prefix: {}))
+  monkeypatch.setattr(finding, "find_checkpoint", str)
+  monkeypatch.setattr(reading, "read_facts", lambda prefix: {})
 
   def find_run(folder):
     return types.SimpleNamespace(kind=kinds.of_script(scripts[folder[-1]]))

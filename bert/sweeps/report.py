@@ -62,8 +62,11 @@ class SweepReport:
     body = [line or rule for line in table]
     return "\n".join([*self._head(), *body, "", *notes, *problems]) + "\n"
 
-  def write(self, output_dir: str) -> None:
-    """Writes `results.txt`, `results.json` and `results.png`; a picture that fails is a warning."""
+  def write(self, output_dir: str, with_page: bool = False) -> None:
+    """Writes `results.txt`, `results.json`, `results.png`, and `report.html` if that is wanted.
+
+    A picture or a page that fails is a warning.
+    """
     base = os.path.join(output_dir, "results")
     atomic_files.write_text(f"{base}.txt", self.text())
     atomic_files.write_text(f"{base}.json", self.json())
@@ -74,3 +77,7 @@ class SweepReport:
     except (ImportError, OSError, ValueError) as error:
       logging.warning("No picture: %s", error)
     logging.info("Wrote %s.", ", ".join(written))
+    if with_page:
+      from bert.scripts import sweep_pages  # imports TensorFlow, which the runs are done with
+
+      sweep_pages.write_at_end(output_dir)

@@ -152,13 +152,13 @@ def test_a_model_that_gives_one_answer_is_called_so():
 
 def test_words_say_what_they_contributed():
   page = html_page.render(made_up_runs.of_kind("classes"))
-  found = Elements(page)
+  found = pages.Elements(page)
   text = " ".join(" ".join(found.texts).split())
   assert "Which words led to “yes”" in text
   assert f"Most for it: {' '.join(NASTY.split())} . Most against it: so ." in text
   assert '<span class="word is-against" style="--share: 40%">so</span>' in page
   assert '<span class="is-special">[CLS]</span>' in page
-  card = next(each for each in data_of(page)["examples"]["highest_loss"] if "words" in each)
+  card = next(each for each in pages.data_of(page)["examples"]["highest_loss"] if "words" in each)
   assert card["words"] == {
     "to": "“yes”",
     "rows": [[["[CLS]", 3.0], ["so", -0.5], [NASTY, 1.25]]],

@@ -1,13 +1,18 @@
 """Runs for reports, made up: their results, curves, examples and answers."""
 
 import dataclasses
+import json
 
 import numpy as np
 
 from bert.checks import findings
 from bert.figures.event_files import Run
 from bert.reports import words
+from bert.reports.many import Answers, ManyRuns
 from bert.reports.subject import Examples, Subject
+from bert.sweeps import sweep
+from bert.sweeps.many_runs_report import ManyRunsReport
+from bert.sweeps.sweep import Outcome
 from bert.tasks import choice_answers, shown, spans_shown, tags_shown
 
 NASTY = "<script>alert(1)</script> \"quoted\" 'so' & שלום עולם 🙂 {{ 7 * 7 }} </script><!--"
@@ -159,5 +164,51 @@ def subject(examples: Examples | None, **changed) -> Subject:
     ],
     examples=examples,
     usage={"Python": "Predictor.load('/tmp/mrpc')(['a'])"},
+  )
+  return dataclasses.replace(made, **changed)
+
+
+# ---------------------------------------------------------------------------------------------
+# Runs of a sweep.
+
+
+def many_results() -> dict:
+  """Two runs that are good, one that is not, one that did not finish, and an ensemble."""
+  why = "accuracy 0.6838 is not above 0.6838, the share of the most frequent label (1)"
+  outcomes = [
+    _outcome(1, 0.78),
+    _outcome(2, 0.8),
+    _outcome(3, 0.6838, collapsed=why),
+    Outcome(sweep.Run(4, "out/seed_4"), failure="exit code 1: no space"),
+  ]
+  report = ManyRunsReport("run_classifier", outcomes, _outcome(None, 0.81), None)
+  return json.loads(report.json())
+
+
+def _outcome(seed, accuracy, **more) -> Outcome:
+  results = {"eval_accuracy": accuracy, "eval_f1": accuracy + 0.05, "global_step": 343}
+  run = sweep.Run(seed, f"out/seed_{seed}")
+  names = ("eval_accuracy", "eval_f1")
+  return Outcome(run, results, names[:1], names, seconds=90.0, examples=408, **more)
+
+
+def many(kind: str = "classes", **changed) -> ManyRuns:
+  """The runs of `many_results`: the first two answered the same, the third otherwise."""
+  examples = KINDS[kind]()
+  others = [_other(case) for case in examples.cases]
+  cases = [examples.cases, examples.cases, others]
+  answers = Answers(examples.shown, [1, 2, 3], cases, examples.expected, examples.numbers, 4)
+  curves = [dataclasses.replace(subject(None).curves, folder=f"/tmp/seed_{n}") for n in (1, 2)]
+  made = ManyRuns(
+    "/tmp/mrpc",
+    "MRPC",
+    many_results(),
+    "/tmp/mrpc/seed_2",
+    "python run_classifier.py --num_runs=4",
+    {"python": "3.12.0"},
+    curves,
+    {1: "seed_1/report.html"},
+    answers,
+    ["A sentence."],
   )
   return dataclasses.replace(made, **changed)
