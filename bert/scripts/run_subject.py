@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert.checkpoints import finding, model_files, reading
+from bert.checkpoints import model_files
 from bert.checks import data_checks, findings
 from bert.figures import event_files
 from bert.io import filesystem, json_files
@@ -59,6 +59,8 @@ def subject_of(folder: str, chosen: Chosen) -> Subject:
   Raises:
     ValueError: the folder holds no model that was trained.
   """
+  from bert.checkpoints import finding, reading
+
   prefix = finding.find_checkpoint(folder)
   facts = reading.read_facts(prefix)
   if kinds.of_facts(facts) is not None or not facts:

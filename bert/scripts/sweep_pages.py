@@ -17,7 +17,7 @@ from bert.figures.event_files import Run
 from bert.io import json_files
 from bert.io.wording import in_one_message
 from bert.predicting import load_run
-from bert.reports import many
+from bert.reports import grid, many
 from bert.scripts import (
   answered_examples,
   run_files,
@@ -31,6 +31,8 @@ from bert.scripts.run_subject import Chosen
 RESULTS = "results.json"
 """The file of a sweep with all its figures."""
 
+# What tells the figures of seeds and those of tasks from other files.
+_OF_MANY_RUNS, _OF_TASKS = {"runs", "metrics", "best_seed"}, {"tasks", "missing_tasks"}
 _DATA_CHANGED = (
   "the data are not those that the runs were evaluated on: they have changed, or lie elsewhere."
 )
@@ -39,7 +41,8 @@ _DATA_CHANGED = (
 def results_of(folder: str) -> dict[str, Any]:
   """Reads the figures of a sweep; empty of a folder that is none."""
   found = json_files.read_if_there(os.path.join(folder, RESULTS), "Remove it.")
-  return found if {"runs", "metrics"} <= set(found) else {}
+  is_sweep = any(names <= set(found) for names in (_OF_MANY_RUNS, _OF_TASKS))
+  return found if is_sweep else {}
 
 
 def write(folder: str, output_file: str, chosen: Chosen) -> None:
@@ -60,15 +63,30 @@ def write_at_end(folder: str) -> None:
 
 def page_of(folder: str, output_file: str, chosen: Chosen) -> str:
   """Returns the page of a sweep; its links are relative to its file. See `write`."""
-  found = results_of(folder)
-  return many.render(_many_runs(folder, found, os.path.dirname(output_file), chosen))
+  found, place = results_of(folder), os.path.dirname(output_file)
+  if set(found) >= _OF_TASKS:
+    return grid.render(_grid(folder, found, place))
+  return many.render(_many_runs(folder, found, place, chosen))
+
+
+def _grid(folder: str, found: Mapping[str, Any], place: str) -> grid.Grid:
+  """Reads a sweep over tasks: each run has a folder in that of its task."""
+  links = {}
+  for task, summary in found["tasks"].items():
+    for run in summary["runs"]:
+      # The folder may have moved since its runs wrote their places down.
+      path = os.path.join(folder, task, os.path.basename(run["folder"]))
+      links[run["folder"]] = _link(path, place) or (_address(path, place) + "/")
+  return grid.Grid(folder, found, links)
 
 
 def _link(folder: str, place: str) -> str:
   """Returns the address of a run's report, as seen from a folder; "" where there is none."""
   path = os.path.join(folder, run_report.FILE)
-  if not os.path.isfile(path):
-    return ""
+  return _address(path, place) if os.path.isfile(path) else ""
+
+
+def _address(path: str, place: str) -> str:
   return urllib.parse.quote(os.path.relpath(path, place or ".").replace(os.sep, "/"))
 
 

@@ -8,6 +8,7 @@ from absl import logging
 
 from bert.io import atomic_files
 from bert.io.wording import aligned
+from bert.scripts import sweep_pages
 
 _WIDTH = 100
 
@@ -78,6 +79,4 @@ class SweepReport:
       logging.warning("No picture: %s", error)
     logging.info("Wrote %s.", ", ".join(written))
     if with_page:
-      from bert.scripts import sweep_pages  # imports TensorFlow, which the runs are done with
-
       sweep_pages.write_at_end(output_dir)

@@ -56,6 +56,7 @@ class Outcome(Generic[_Run]):
   failure: str | None = None  # why the process failed, or None
   examples: int = 0  # number of dev examples
   seconds: float | None = None  # that the process took
+  steps: int | None = None  # of its training, where they are not among the results
 
   @property
   def score(self) -> float:

@@ -5,7 +5,7 @@ Alone: python -m pytest tests/reports/browser_test.py -m ci (seconds; needs Chro
 
 import pytest
 
-from bert.reports import comparison, html_page
+from bert.reports import comparison, grid, html_page, many
 from tests.kit import browser as browsers
 from tests.reports import made_up_runs
 
@@ -23,6 +23,8 @@ def pages():
   found = {name: html_page.render(made_up_runs.of_kind(name)) for name in made_up_runs.KINDS}
   for name in ("classes", "entities"):
     found[f"two of {name}"] = comparison.render(*made_up_runs.two_of_kind(name))
+  found["many runs"] = many.render(made_up_runs.many())
+  found["tasks"] = grid.render(made_up_runs.grid())
   return found
 
 

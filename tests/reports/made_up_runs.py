@@ -8,9 +8,12 @@ import numpy as np
 from bert.checks import findings
 from bert.figures.event_files import Run
 from bert.reports import words
+from bert.reports.grid import Grid
 from bert.reports.many import Answers, ManyRuns
 from bert.reports.subject import Examples, Subject
 from bert.sweeps import sweep
+from bert.sweeps.glue_report import GlueReport, TaskScore
+from bert.sweeps.glue_runs import GridRun
 from bert.sweeps.many_runs_report import ManyRunsReport
 from bert.sweeps.sweep import Outcome
 from bert.tasks import choice_answers, shown, spans_shown, tags_shown
@@ -212,3 +215,28 @@ def many(kind: str = "classes", **changed) -> ManyRuns:
     ["A sentence."],
   )
   return dataclasses.replace(made, **changed)
+
+
+def task_results() -> dict:
+  """RTE with two settings of two seeds, one of which failed, and MRPC without a run that ended."""
+  rte = [
+    _of_grid("RTE", 2e-5, 1, {"accuracy": 0.7}, steps=234, seconds=60.0),
+    _of_grid("RTE", 2e-5, 2, {"accuracy": 0.6}, steps=234, seconds=66.0),
+    _of_grid("RTE", 5e-5, 1, {"accuracy": 0.9}, steps=234, seconds=54.0),
+    _of_grid("RTE", 5e-5, 2, None, failure="exit code 1: no <b>space</b>"),
+  ]
+  scores = [TaskScore("RTE", rte), TaskScore("MRPC", [_of_grid("MRPC", 2e-5, 1, None)])]
+  return json.loads(GlueReport(scores, ["predicting AX: no weights"]).json())
+
+
+def _of_grid(task, rate, seed, results, **more) -> Outcome:
+  folder = f"out/{task}/lr{rate:g}_epochs3_seed{seed}"
+  run = GridRun(seed, folder, task=task, learning_rate=rate, epochs=3.0)
+  return Outcome(run, results, tuple(results or ()), **more)
+
+
+def grid() -> Grid:
+  """The runs of `task_results`."""
+  results = task_results()
+  runs = [run for figures in results["tasks"].values() for run in figures["runs"]]
+  return Grid("/tmp/glue", results, {run["folder"]: f"{run['seed']}/" for run in runs})

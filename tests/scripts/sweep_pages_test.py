@@ -58,3 +58,15 @@ def test_what_fails_is_a_warning(folder, monkeypatch, caplog):
   (said,) = caplog.messages
   assert said.startswith("No report: ")
   assert said.endswith("All results are written; --noreport leaves the report out.")
+
+
+def test_runs_of_tasks_are_linked_to_their_report_or_their_folder(tmp_path):
+  report = tmp_path / "RTE" / "lr2e-05_epochs3_seed1" / "report.html"
+  report.parent.mkdir(parents=True)
+  report.touch()
+  (tmp_path / "results.json").write_text(json.dumps(made_up_runs.task_results()))
+  sweep_pages.write_at_end(str(tmp_path))
+  links = pages.Elements((tmp_path / "report.html").read_text(encoding="utf-8")).links
+  assert links.count("RTE/lr2e-05_epochs3_seed1/report.html") == 2, "as the best and in its row"
+  assert links.count("MRPC/lr2e-05_epochs3_seed1/") == 1
+  assert len(links) == 6
