@@ -2,6 +2,7 @@
 
   python report.py /tmp/mrpc_output                      # writes /tmp/mrpc_output/report.html
   python report.py /tmp/squad_output --eval_file=dev.json --output_file=squad.html
+  python report.py /tmp/rate_2e-5 /tmp/rate_5e-5         # compares two runs of a task
 
 The folder is the --output_dir of a run of any task, yours among them (--plugin). Its eval set is
 answered once more for the examples: the model is read from the folder, the data from where the run
@@ -12,18 +13,16 @@ The file needs no network and no scripts, prints well, and is the same, byte for
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
-import os
 from collections.abc import Sequence
 
 from absl import flags
 
-from bert.io import filesystem
 from bert.scripts import (
   command_line,
   flag_groups,
   output_files,
   path_flags,
-  run_report,
+  report_pages,
   run_settings,
   run_subject,
 )
@@ -36,9 +35,14 @@ def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Report"):
     path_flags.define(
-      "run", None, "The --output_dir of a run; also as a word without a flag.", local=True
+      "run",
+      None,
+      "The --output_dir of a run; also as words without a flag, one or two.",
+      local=True,
     )
-    path_flags.define("output_file", None, "The report. [RUN/report.html]", local=True)
+    path_flags.define(
+      "output_file", None, "The report. [RUN/report.html, RUN/compared_with_RUN2.html]", local=True
+    )
     path_flags.define("data_dir", None, "The folder of the data. [that of the run]", local=True)
     path_flags.define(
       "eval_file", None, "The labelled file to answer. [that of the run]", local=True
@@ -51,30 +55,13 @@ def define_flags() -> None:
 
 def main(argv: Sequence[str]) -> None:
   """Writes the report."""
-  folder = folder_of([*([FLAGS.run] if FLAGS.run else []), *argv[1:]])
+  folders = report_pages.folders_of([*([FLAGS.run] if FLAGS.run else []), *argv[1:]])
   run_settings.from_flags().check_at_least(1, "max_examples", "batch_size")
-  output_file = FLAGS.output_file or os.path.join(folder, run_report.FILE)
+  output_file = FLAGS.output_file or report_pages.default_file(folders)
   output_files.prepare([output_file])
   hardware.start_tensorflow()
   chosen = run_subject.Chosen(FLAGS.data_dir, FLAGS.eval_file, FLAGS.max_examples, FLAGS.batch_size)
-  run_report.write(folder, output_file, chosen)
-
-
-def folder_of(words: Sequence[str]) -> str:
-  """Returns the folder of the run.
-
-  Raises:
-    UsageError: none is named, or several, or it is no folder.
-  """
-  if len(words) != 1:
-    raise command_line.UsageError(
-      "Name one run, the --output_dir of its script: report.py RUN."
-      + (f" {len(words)} were named; two runs are not compared yet." if words else "")
-    )
-  folder = os.path.normpath(words[0])
-  if not filesystem.is_folder(folder):
-    raise command_line.UsageError(f"{words[0]} is no folder. Name the --output_dir of a run.")
-  return folder
+  report_pages.write(folders, output_file, chosen)
 
 
 if __name__ == "__main__":

@@ -524,6 +524,17 @@ class Classification(Task):
       answers = [{self.answer: [each["score"]]} for each in answers]
     return super().score_answers(data, answers)
 
+  def answers_of_outputs(self, data, outputs):
+    """Returns probabilities with the labels that they give, or scores."""
+    if self.problem_type == "regression":
+      return [{"score": float(each[0])} for each in outputs]
+    if self.problem_type != "multi_label":
+      return super().answers_of_outputs(data, outputs)
+    from bert.tasks import metrics
+
+    given = metrics.predictions_of(outputs, self.problem_type)
+    return [{self.answer: p, "labels": g} for p, g in zip(outputs, given, strict=True)]
+
   def failure(self, data, outputs, scores):
     """Finds a model that gives all texts the same label."""
     labels = self._labels_of(data.examples)

@@ -101,6 +101,7 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "redo", False, "Remove runs of other settings, and repeat them, instead of refusing them."
     )
+    shared_flags.define_report_flag("all runs have ended: scores of all tasks and runs")
     flags.DEFINE_bool("dry_run", False, "Print the commands and leave.")
   shared_flags.define_model_flags()
   flag_groups.mark_required(["glue_dir", "output_dir", "vocab_file", "bert_config_file"])

@@ -279,6 +279,20 @@ class Tagging(Task):
     """Computes the scores of tags."""
     return self._score(data.examples, [each["tags"] for each in answers])
 
+  def answers_of_outputs(self, data, outputs):
+    """Returns the tags of the words, which stand in a sentence with one space between them."""
+    import numpy as np
+
+    found = []
+    for example, tags, sure in zip(
+      data.examples, *self._labels_of(data.examples, outputs), strict=True
+    ):
+      lengths = np.array([len(word) for word in example.words], np.int32)
+      ends = np.cumsum(lengths + 1) - 1
+      places = {"starts": ends - lengths, "ends": ends}
+      found.append({"tags": tags, "probabilities": sure, **places})
+    return found
+
   def failure_of_results(self, results):
     """Finds a model that marks nothing."""
     return constant_answers.failure_of_tags(results)

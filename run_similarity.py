@@ -268,6 +268,12 @@ class Similarity(Task):
       raise KeyError("scores")
     return self.score(data, [[each["similarity"]] for each in answers])
 
+  def answers_of_outputs(self, data, outputs):
+    """Returns the similarities; those of ranked texts are of all candidates."""
+    if not self.dev_has_scores:
+      return None
+    return [{"similarity": float(each[0])} for each in outputs]
+
   def write_predictions(self, data, outputs):
     """Writes predictions.tsv."""
     guids = [pair.guid for pair in data.examples]

@@ -105,6 +105,11 @@ class MultipleChoice(Task):
       row[: len(each["probabilities"])] = each["probabilities"]
     return self.score(data, outputs)
 
+  def answers_of_outputs(self, data, outputs):
+    """Returns the probabilities of the choices that a question has."""
+    found = zip(data.examples, outputs, strict=True)
+    return [{self.answer: each[: len(example.choices)]} for example, each in found]
+
   def failure(self, data, outputs, scores):
     """Finds a model that always chooses the same place."""
     num_choices = multiple_choice.num_choices_of(data.examples)

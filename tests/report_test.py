@@ -4,14 +4,18 @@ Alone: python -m pytest tests/report_test.py (seconds; `-m ci`: a minute; `-m sl
 """
 
 import json
-import re
+import shutil
+import types
 
 import pytest
 
 from bert import report
-from bert.scripts import run_subject
+from bert.checkpoints import finding, reading
+from bert.scripts import report_pages, run_subject
+from bert.tasks import kinds
 from tests.kit import every_script, own_tasks
 from tests.kit.script_runs import Script, check_help, results_in
+from tests.reports.pages import data_of
 
 REPORT = Script(report, takes_arguments=True)
 
@@ -23,9 +27,10 @@ def test_help_is_quick_and_complete(tmp_path):
 @pytest.mark.parametrize(
   ("words", "flags", "said"),
   [
-    ((), {}, "Name one run, the --output_dir of its script: report.py RUN."),
-    (("a", "b"), {}, "2 were named; two runs are not compared yet."),
-    (("a",), {"run": "b"}, "2 were named"),
+    ((), {}, "Name a run, the --output_dir of its script, or two to compare: report.py RUN [RUN2]"),
+    (("a", "b", "c"), {}, "3 were named"),
+    (("a", "b"), {"run": "c"}, "3 were named"),
+    ((".", "./."), {}, "./. is the same folder as ."),
     (("no/such/folder",), {}, "no/such/folder is no folder."),
     ((".",), {"max_examples": 0}, "--max_examples=0: must be at least 1"),
     ((".",), {"batch_size": 0}, "--batch_size=0: must be at least 1"),
@@ -48,12 +53,36 @@ def test_results_are_kept_as_they_are_spelled(tmp_path):
     run_subject.results_of(str(tmp_path))
 
 
+def test_only_runs_of_one_task_are_compared(tmp_path, monkeypatch):
+  """Told before anything is read of the data."""
+  scripts = dict.fromkeys("abc", "run_classifier") | dict.fromkeys("de", "run_ner")
+  for name, task in {"a": "MRPC", "b": "mrpc", "c": "RTE"}.items():
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "flags.json").write_text(json.dumps({"task_name": task}))
+  (tmp_path / "d").mkdir()
+  (tmp_path / "e").mkdir()
+  monkeypatch.setattr(finding, "find_checkpoint", str)
+  monkeypatch.setattr(reading, "read_facts", lambda prefix: {})
+
+  def find_run(folder):
+    return types.SimpleNamespace(kind=kinds.of_script(scripts[folder[-1]]))
+
+  monkeypatch.setattr(report_pages.load_run, "find_run", find_run)
+  compared = {
+    names: REPORT.error_of(*(str(tmp_path / name) for name in names)) for names in ("ac", "ad")
+  }
+  assert "a is a run of run_classifier.py on MRPC, " in compared["ac"]
+  assert (
+    "c one of run_classifier.py on RTE. Only runs of the same task can be compared."
+    in compared["ac"]
+  )
+  assert "d one of run_ner.py. Only runs" in compared["ad"]
+  for first, second in ("ab", "de"):
+    report_pages.check_tasks(str(tmp_path / first), str(tmp_path / second))
+
+
 # ---------------------------------------------------------------------------------------------
 # Reports of runs.
-
-
-def data_of(page):
-  return json.loads(re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL)[1])
 
 
 def check_report(out) -> dict:
@@ -65,6 +94,20 @@ def check_report(out) -> dict:
   if (out / "eval_results.txt").exists():
     assert found["results"] == results_in(out / "eval_results.txt")
   return found
+
+
+def check_comparison(out, examples):
+  """A run is as good as its copy: all of both pages' numbers are equal."""
+  other = shutil.copytree(out, out.parent / "copy")
+  REPORT.run_well(str(out), str(other))
+  found = data_of((out / "compared_with_copy.html").read_text())
+  assert [each["name"] for each in found["flags"]] == []
+  assert all(each["difference"] == 0 for each in found["results"])
+  both = found["examples"]
+  assert (both["count"], both["p_value"]) == (examples["count"], 1.0)
+  assert both["counts"]["both"] == pytest.approx(examples["right"] * examples["count"])
+  assert both["became_wrong"] == both["became_right"] == []
+  assert all(each["interval"] == [0.0, 0.0] for each in both["differences"])
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +143,7 @@ def test_a_run_has_a_report(name, files, tmp_path):
     page = (tmp_path / "part.html").read_text()
     assert f"A random sample of 5 of {examples['total']} examples of dev" in page
     assert data_of(page)["examples"]["scores"] == {}  # of a part, they would be others
+    check_comparison(tmp_path / "out", examples)
   # Where the data are gone, the rest is there.
   done = REPORT.run_well(
     str(tmp_path / "out"), data_dir=tmp_path / "nowhere", output_file=tmp_path / "b.html"

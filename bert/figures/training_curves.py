@@ -120,7 +120,7 @@ def figure_of_runs(
   if over:
     runs = [_over(run, over) for run in runs]
   tags = tags_to_show(runs, tags)
-  names = drawable(_run_names([run.folder for run in runs]), "run")
+  names = drawable(run_names([run.folder for run in runs]), "run")
   figure, panels = _panels(len(tags), width)
   for panel, tag in zip(panels, tags, strict=True):
     _draw_runs(panel, tag, runs)
@@ -181,13 +181,13 @@ def _over(run: Run, tag: str) -> Run:
   )
 
 
-def _run_names(folders: Sequence[str]) -> list[str]:
+def run_names(folders: Sequence[str]) -> list[str]:
   """Names runs by what differs between their paths.
 
   Example:
-    >>> _run_names(["out/rate_2e-5/run", "out/rate_5e-5/run"])
+    >>> run_names(["out/rate_2e-5/run", "out/rate_5e-5/run"])
     ['rate_2e-5', 'rate_5e-5']
-    >>> _run_names(["a", "a/b"]), _run_names(["out/mrpc"])
+    >>> run_names(["a", "a/b"]), run_names(["out/mrpc"])
     (['a', 'a/b'], ['mrpc'])
   """
   paths = [os.path.normpath(folder).split(os.sep) for folder in folders]

@@ -18,13 +18,16 @@ _MOST_POINTS = 1000
 _WIDTH = 4.7  # inches: letters can be read on a phone
 
 
-def learning_curves(run: Run) -> list[tuple[str, str]]:
-  """Draws losses, scores and the learning rate of a run, a picture each: its name, and SVG."""
-  if not (run.training or run.evaluation):
-    return []
+def learning_curves(*runs: Run) -> list[tuple[str, str]]:
+  """Draws losses, scores and the learning rate of one or several runs.
+
+  Returns:
+    A picture for each: its name, and SVG. None where no run has curves.
+  """
+  shown = [run for run in runs if run.training or run.evaluation]
   pictures = []
-  for n, tag in enumerate(training_curves.tags_to_show([run])):
-    figure, _ = training_curves.figure_of_runs([run], [tag], width=_WIDTH)
+  for n, tag in enumerate(training_curves.tags_to_show(shown) if shown else ()):
+    figure, _ = training_curves.figure_of_runs(shown, [tag], width=_WIDTH)
     pictures.append((tag.replace("_", " "), svg_of(figure, f"curve{n}")))
   return pictures
 

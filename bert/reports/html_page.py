@@ -2,20 +2,23 @@
 
   html = html_page.render(subject)
 
-Values become HTML in `page/report.html` alone, where jinja2 escapes all of them. Beside that the
-page forbids itself every script but its own, whose hash it names, so that a text that got through
-would still be a text.
+Values become HTML in the templates of `page` alone, where jinja2 escapes all of them. Beside that
+the page forbids itself every script but its own, whose hash it names, so that a text that got
+through would still be a text.
 """
 
 import base64
+import functools
 import hashlib
 import json
 import math
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 from bert.reports.contents import MOST_CASES, contents, numbers
 from bert.reports.subject import Subject
+from bert.tasks import run_statistics
 
 MOST_BYTES = 2_000_000
 _PAGE = pathlib.Path(__file__).parent / "page"
@@ -23,17 +26,32 @@ _NO_BREAK = "\u00a0"
 
 
 def render(subject: Subject) -> str:
-  """Makes the page; with fewer examples where it would be larger than `MOST_BYTES`."""
-  template = _template()
+  """Makes the page of a run."""
+  return page("report.html", functools.partial(contents, subject), numbers)
+
+
+def page(
+  template: str,
+  contents_of: Callable[[int], dict[str, Any]],
+  numbers_of: Callable[[dict[str, Any]], dict[str, Any]],
+) -> str:
+  """Makes a page; with fewer examples where it would be larger than `MOST_BYTES`.
+
+  Args:
+    template: its name in `page`.
+    contents_of: returns what the template shows, with at most so many examples in a list.
+    numbers_of: returns the numbers of that, as JSON.
+  """
+  made = _template(template)
   for most_cases in (MOST_CASES, 10, 3, 0):
-    shown = contents(subject, most_cases)
-    html = template.render(**shown, data=_data(numbers(shown)), **_inlined())
+    shown = contents_of(most_cases)
+    html = made.render(**shown, data=_data(numbers_of(shown)), **_inlined())
     if len(html.encode("utf-8")) <= MOST_BYTES:
       break
   return html
 
 
-def _template() -> Any:
+def _template(name: str) -> Any:
   import jinja2
 
   environment = jinja2.Environment(
@@ -45,8 +63,10 @@ def _template() -> Any:
     keep_trailing_newline=True,
   )
   environment.filters |= {"percent": percent, "short": short, "flag_value": flag_value}
-  environment.filters |= {"readable": readable, "rounded": rounded}
-  return environment.get_template("report.html")
+  environment.filters |= {"readable": run_statistics.title, "score": run_statistics.shown}
+  environment.filters |= {"rounded": rounded, "signed": signed}
+  environment.filters |= {"points": points, "p_value": p_value}
+  return environment.get_template(name)
 
 
 def _inlined() -> dict[str, Any]:
@@ -127,14 +147,38 @@ def rounded(text: str) -> str:
   return f"{float(text):.4g}"
 
 
-def readable(name: str) -> str:
-  """Writes the name of a result.
+def signed(number: float) -> str:
+  """Writes a difference with four digits after the point at most.
 
   Example:
-    >>> readable("eval_f1_LOC"), readable("global_step")
-    ('f1 LOC', 'global step')
+    >>> signed(0.01471), signed(-3.0), signed(-0.00001), signed(0.0)
+    ('+0.0147', '−3', '±0', '±0')
   """
-  return name.removeprefix("eval_").replace("_", " ")
+  digits = f"{abs(number):.4f}".rstrip("0").rstrip(".")
+  return ("±" if digits == "0" else "+" if number > 0 else "−") + digits
+
+
+def points(difference: float) -> str:
+  """Writes a difference of two shares in percentage points.
+
+  Example:
+    >>> points(0.0147), points(-0.12), points(0.0001)
+    ('+1.5', '−12.0', '±0.0')
+  """
+  digits = f"{abs(100 * difference):.1f}"
+  return ("±" if digits == "0.0" else "+" if difference > 0 else "−") + digits
+
+
+def p_value(value: float) -> str:
+  """Writes a p-value.
+
+  Example:
+    >>> p_value(0.3877), p_value(0.0123), p_value(0.00001)
+    ('0.39', '0.012', 'below 0.001')
+  """
+  if value < 0.001:
+    return "below 0.001"
+  return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
 def flag_value(value: Any) -> str:

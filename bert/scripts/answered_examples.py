@@ -44,7 +44,12 @@ class _Remembering(AnswerProcessor):
 
 
 def examples_of(
-  task: Any, run: load_run.Run, answering: Answering, max_examples: int, batch_size: int
+  task: Any,
+  run: load_run.Run,
+  answering: Answering,
+  max_examples: int,
+  batch_size: int,
+  is_explained: bool = True,
 ) -> Examples:
   """Answers the labelled set of a task, or a sample of it.
 
@@ -54,6 +59,7 @@ def examples_of(
     answering: of the run.
     max_examples: a random sample of so many is taken of a larger set.
     batch_size: sequences in a batch.
+    is_explained: whether it is computed what words contributed to some answers.
   """
   data = task.data_sets(task.scored_split)[0]
   places = sample(len(data.examples), max_examples)
@@ -81,7 +87,7 @@ def examples_of(
     contributions=_explained(
       Contributions(run.prefix, run.config, head),
       answering,
-      {n: (items[n], found[n]) for n in _to_explain(cases)},
+      {n: (items[n], found[n]) for n in _to_explain(cases) if is_explained},
     ),
   )
 

@@ -133,6 +133,30 @@ def write_outputs(folder: str, name: str, key: str, outputs: np.ndarray) -> None
     np.savez_compressed(writer, outputs=np.asarray(outputs, np.float32), key=np.array(key))
 
 
+def has_outputs(folder: str, name: str) -> bool:
+  """Tells whether a run has saved outputs of a set."""
+  return os.path.isfile(_outputs_file(folder, name))
+
+
+def read_outputs(folder: str, name: str) -> tuple[np.ndarray, str]:
+  """Reads what `write_outputs` wrote: the outputs, float32, and the key of their examples.
+
+  Raises:
+    ValueError: the file does not exist, or is damaged.
+  """
+  path = _outputs_file(folder, name)
+  try:
+    with np.load(path, allow_pickle=False) as content:
+      return content["outputs"], str(content["key"])
+  except FileNotFoundError:
+    raise ValueError(
+      f"{path} does not exist: run {folder} once more, with --save_outputs and --do_eval or "
+      "--do_predict."
+    ) from None
+  except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+    raise ValueError(f"{path} is damaged ({error}).") from None
+
+
 def mean_outputs(folders: Sequence[str], name: str, key: str) -> np.ndarray:
   """The mean of what several runs say of the same examples.
 
@@ -149,22 +173,13 @@ def mean_outputs(folders: Sequence[str], name: str, key: str) -> np.ndarray:
   """
   total = None
   for folder in folders:
-    path = _outputs_file(folder, name)
-    try:
-      with np.load(path, allow_pickle=False) as content:
-        outputs, found = content["outputs"].astype(np.float64), str(content["key"])
-    except FileNotFoundError:
-      raise ValueError(
-        f"{path} does not exist: run {folder} once more, with --save_outputs and --do_eval or "
-        "--do_predict."
-      ) from None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-      raise ValueError(f"{path} is damaged ({error}).") from None
+    outputs, found = read_outputs(folder, name)
     if found != key or (total is not None and outputs.shape != total.shape):
       raise ValueError(
-        f"{path} is of other examples than those that are read now: the data have changed since "
-        "that run. Restore them, or repeat the run."
+        f"{_outputs_file(folder, name)} is of other examples than those that are read now: the "
+        "data have changed since that run. Restore them, or repeat the run."
       )
+    outputs = outputs.astype(np.float64)
     total = outputs if total is None else total + outputs
   if total is None:
     raise ValueError("There is no run to average.")

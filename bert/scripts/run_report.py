@@ -4,8 +4,10 @@ A report that cannot be made costs a run nothing: all its files are there before
 is a warning.
 """
 
+import contextlib
 import os
 import time
+from collections.abc import Callable, Iterator
 
 from absl import logging
 
@@ -26,8 +28,13 @@ def write(folder: str, output_file: str, chosen: run_subject.Chosen) -> None:
     OSError: the file cannot be written.
     ValueError: the folder holds no model that was trained.
   """
+  write_page(output_file, lambda: html_page.render(run_subject.subject_of(folder, chosen)))
+
+
+def write_page(output_file: str, make: Callable[[], str]) -> None:
+  """Makes a page, writes it, and logs how long both took; an OSError if it cannot be written."""
   start = time.monotonic()
-  html = html_page.render(run_subject.subject_of(folder, chosen))
+  html = make()
   atomic_files.write_text(output_file, html)
   seconds = time.monotonic() - start
   logging.info("Wrote %s, %.1f MB, in %.1f s.", output_file, len(html.encode()) / 1e6, seconds)
@@ -43,13 +50,20 @@ def write_at_end(settings: RunSettings) -> None:
     logging.info("No report: %s is remote. Copy the folder, then: report.py FOLDER.", folder)
     return
   chosen = run_subject.Chosen(is_answered=os.path.isfile(settings.path("eval_results.txt")))
-  try:
+  with failing_as_warning("The run itself is complete"):
     write(folder, os.path.join(folder, FILE), chosen)
+
+
+@contextlib.contextmanager
+def failing_as_warning(what_is_safe: str) -> Iterator[None]:
+  """Makes a warning of an error while a report is written; of a program's developer it is none."""
+  try:
+    yield
   except Exception as error:
-    # Whatever it is, a bug of ours or of a user's task among them: the run itself is complete.
+    # Whatever it is, a bug of ours or of a user's task among them: all else is there.
     if command_line.wants_traceback():
       raise
     logging.warning(
-      "No report: %s. The run itself is complete; --noreport leaves the report out.",
-      in_one_message(error).rstrip("."),
+      "No report: %s. %s; --noreport leaves the report out.",
+      *(in_one_message(error).rstrip("."), what_is_safe),
     )

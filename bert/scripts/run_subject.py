@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert.checkpoints import finding, model_files, reading
+from bert.checkpoints import model_files
 from bert.checks import data_checks, findings
 from bert.figures import event_files
 from bert.io import filesystem, json_files
@@ -42,6 +42,7 @@ class Chosen(NamedTuple):
     max_examples: a random sample of so many is answered of a larger set.
     batch_size: sequences in a batch.
     is_answered: whether examples are answered at all.
+    is_explained: whether it is computed what words contributed.
   """
 
   data_dir: str | None = None
@@ -49,6 +50,7 @@ class Chosen(NamedTuple):
   max_examples: int = 2000
   batch_size: int = 32
   is_answered: bool = True
+  is_explained: bool = True
 
 
 def subject_of(folder: str, chosen: Chosen) -> Subject:
@@ -57,6 +59,8 @@ def subject_of(folder: str, chosen: Chosen) -> Subject:
   Raises:
     ValueError: the folder holds no model that was trained.
   """
+  from bert.checkpoints import finding, reading
+
   prefix = finding.find_checkpoint(folder)
   facts = reading.read_facts(prefix)
   if kinds.of_facts(facts) is not None or not facts:
@@ -75,10 +79,10 @@ def _read(folder: str, config: BertConfig) -> Subject:
     task="",
     results=results,
     headline="eval_accuracy",
-    failure=_json_in(folder, "dev_summary.json").get("failure"),
-    flags=_json_in(folder, run_files.FLAGS),
-    versions=_json_in(folder, run_files.VERSIONS),
-    command=_text_in(folder, run_files.COMMAND),
+    failure=json_in(folder, "dev_summary.json").get("failure"),
+    flags=json_in(folder, run_files.FLAGS),
+    versions=json_in(folder, run_files.VERSIONS),
+    command=text_in(folder, run_files.COMMAND),
     facts=facts_of(config, folder),
     curves=curves_of(folder),
     missing=[] if results else ["The folder has no eval_results.txt: --do_eval writes it."],
@@ -101,7 +105,7 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
     subject.headline = task.headline
     if chosen.is_answered:
       subject.examples = answered_examples.examples_of(
-        task, run, answering, chosen.max_examples, chosen.batch_size
+        task, run, answering, chosen.max_examples, chosen.batch_size, chosen.is_explained
       )
     subject.headline = task.headline  # the data may say it
     subject.findings = findings_of(task, run)
@@ -116,11 +120,13 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
   return subject
 
 
-def _json_in(folder: str, name: str) -> dict[str, Any]:
+def json_in(folder: str, name: str) -> dict[str, Any]:
+  """Reads a file of a run; empty where it is missing."""
   return json_files.read_if_there(os.path.join(folder, name), "Remove it.")
 
 
-def _text_in(folder: str, name: str) -> str:
+def text_in(folder: str, name: str) -> str:
+  """Reads a text of a run; "" where it is missing."""
   path = os.path.join(folder, name)
   if not os.path.isfile(path):
     return ""
@@ -141,7 +147,7 @@ def results_of(folder: str) -> dict[str, str]:
 def facts_of(config: BertConfig, folder: str) -> dict[str, str]:
   """Returns a few facts about model and run."""
   facts = {config.family.title: f"with {config.num_hidden_layers} layers of {config.hidden_size}"}
-  seconds = _json_in(folder, "run.json").get("seconds")
+  seconds = json_in(folder, "run.json").get("seconds")
   return {**facts, **({"took": _duration(seconds)} if seconds else {})}
 
 
@@ -150,7 +156,7 @@ def teacher_of(known: Mapping[str, Any]) -> dict[str, str]:
   teacher = known.get("teacher")
   if not teacher or not os.path.isdir(teacher):
     return {"learned from": teacher} if teacher else {}
-  config = _json_in(teacher, run_files.CONFIG)
+  config = json_in(teacher, run_files.CONFIG)
   sizes = [
     f"{config[name]} {name}" for name in ("num_hidden_layers", "hidden_size") if name in config
   ]

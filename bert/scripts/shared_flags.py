@@ -384,11 +384,12 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
       "Draw training curves and scores into OUTPUT_DIR/plots. Scalars are then written every 10 "
       "steps, unless --save_summary_steps is given.",
     )
-    flags.DEFINE_bool(
-      "report",
-      True,
-      "Write OUTPUT_DIR/report.html when the run ends: results, curves, the most wrong examples.",
-    )
+    define_report_flag("the run ends: results, curves, the most wrong examples")
+
+
+def define_report_flag(when: str) -> None:
+  """Defines `--report`, which says when the report is written, and what it shows."""
+  flags.DEFINE_bool("report", True, f"Write OUTPUT_DIR/report.html when {when}.")
 
 
 def define_recipe_flag(stage: str) -> None:

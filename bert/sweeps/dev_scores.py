@@ -6,6 +6,7 @@ import os
 
 from bert.scripts import result_files, run_outputs
 from bert.sweeps.sweep import Outcome
+from bert.tasks.run_statistics import shown, title
 
 
 def read(outcome: Outcome) -> None:
@@ -39,29 +40,6 @@ def read_figures(folder: str) -> dict[str, float]:
     for name, value in result_files.read_eval_results(path).items():
       results[name + suffix] = value
   return results
-
-
-def title(metric: str) -> str:
-  """Writes the name of a metric for people.
-
-  Example:
-    >>> title("eval_accuracy"), title("eval_accuracy_mismatched"), title("exact_match")
-    ('accuracy', 'accuracy (mismatched)', 'exact match')
-  """
-  name = metric.removeprefix("eval_")
-  if name.endswith("_mismatched"):
-    return f"{title(name.removesuffix('_mismatched'))} (mismatched)"
-  return name.replace("_", " ")
-
-
-def shown(metric: str, value: float) -> str:
-  """Writes a number as the table has it: shares with four digits, SQuAD's percentages with two.
-
-  Example:
-    >>> shown("eval_accuracy", 0.79657), shown("f1", 46.2)
-    ('0.7966', '46.20')
-  """
-  return f"{value:.4f}" if metric.startswith("eval_") else f"{value:.2f}"
 
 
 def describe(outcome: Outcome) -> str:

@@ -43,6 +43,11 @@ class TaskScore:
     return statistics.fmean(outcome.score for outcome in self.ranked)
 
   @property
+  def median(self) -> float:
+    """Median over the best setting's seeds."""
+    return statistics.median(outcome.score for outcome in self.ranked)
+
+  @property
   def spread(self) -> float | None:
     """Sample standard deviation over the best setting's seeds; None for a single one."""
     scores = [outcome.score for outcome in self.ranked]
@@ -193,6 +198,8 @@ def _json_of(summary: TaskScore) -> dict:
       "folder": outcome.run.folder,
       "metrics": outcome.results,
       "score": None if outcome.results is None else outcome.score,
+      "steps": outcome.steps,
+      "seconds": outcome.seconds,
       "failure": outcome.failure,
     }
     for outcome in summary.outcomes
@@ -204,6 +211,7 @@ def _json_of(summary: TaskScore) -> dict:
     "metrics": best.results,
     "best": summary.best,
     "mean": summary.mean,
+    "median": summary.median,
     "standard_deviation": summary.spread,
     "seeds": [outcome.run.seed for outcome in summary.ranked],
     "learning_rate": best.run.learning_rate,

@@ -200,6 +200,7 @@ def read_results(outcome: Outcome[GridRun]) -> None:
       continue  # MNLI without dev_mismatched.tsv
     values = result_files.read_eval_results(path)
     results[metric.title] = values.get(metric.key, math.nan)
+    outcome.steps = int(values["global_step"]) if "global_step" in values else None
     if not math.isfinite(results[metric.title]):
       raise ValueError(f"{path}: {metric.key} is {values.get(metric.key, 'missing')}.")
   outcome.results = results

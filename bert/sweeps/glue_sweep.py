@@ -17,7 +17,7 @@ from bert.scripts import run_states
 from bert.sweeps import glue_report, glue_runs, parallel_processes
 from bert.sweeps.glue_runs import DIAGNOSTIC, TASKS, GridRun
 from bert.sweeps.parallel_processes import Job
-from bert.sweeps.sweep import Outcome, Sweep
+from bert.sweeps.sweep import FLAGS_OF_RUNS, Outcome, Sweep
 
 COMMAND = (sys.executable, "-m", "bert.run_classifier")
 """The program of a run."""
@@ -32,6 +32,7 @@ class Options:
   keep_checkpoints: str  # which runs keep their checkpoints: `best`, `all` or `none`
   redo: bool  # whether runs of other settings are removed and repeated, instead of refused
   parallel_runs: int  # number of runs side by side
+  report: bool  # whether to write report.html
   # Numbers of the GPUs over which runs are spread; empty: each run sees all.
   gpus: Sequence[str] = ()
 
@@ -48,6 +49,7 @@ def command(run: GridRun, data_dir: str, flags_of_runs: Sequence[str], *steps: s
     f"--num_train_epochs={run.epochs:g}",
     f"--seed={run.seed}",
     *flags_of_runs,
+    *FLAGS_OF_RUNS,
   ]
 
 
@@ -65,7 +67,8 @@ class GlueSweep(Sweep[GridRun]):
 
     Data folders are by the names of their tasks; the flags are of run_classifier.py, for every run.
     """
-    super().__init__(runs, options.output_dir, options.parallel_runs, options.gpus)
+    parallel, gpus = options.parallel_runs, options.gpus
+    super().__init__(runs, options.output_dir, parallel, gpus, options.report)
     self._options = options
     self._tasks = tasks
     self._flags_of_runs = flags_of_runs

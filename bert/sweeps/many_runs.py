@@ -42,7 +42,7 @@ _WARNING, _MOST_REPEATED = "WARNING:", 12
 
 # Flags that this program gives its runs, or that are its own.
 _NOT_PASSED_ON = {
-  *("num_runs", "seeds", "parallel_runs", "gpus", "average_weights", "seed"),
+  *("num_runs", "seeds", "parallel_runs", "gpus", "average_weights", "seed", "report"),
   *("output_dir", "export_dir", "do_train", "do_eval", "do_predict", "do_export"),
   *("features_dir", "save_outputs", "average_runs", "save_summary_steps"),
 }
@@ -138,7 +138,7 @@ class ManyRuns(Sweep[Run]):
   def __init__(self, script: str, settings: RunSettings, flags_of_runs: Sequence[str]):
     """Starts nothing; see `main`. The settings have the model's files."""
     parallel, gpus = settings.parallel_runs, settings.gpus
-    super().__init__(plan(settings), settings.output_dir, parallel, gpus)
+    super().__init__(plan(settings), settings.output_dir, parallel, gpus, settings.report)
     self._script = script
     self._settings = settings
     self._flags = flags_of_runs
@@ -219,6 +219,7 @@ class ManyRuns(Sweep[Run]):
     return [
       *sweep.program_of(self._script),
       *self._flags,
+      *sweep.FLAGS_OF_RUNS,
       # As with --plots: the picture needs more than one point every 100 steps.
       f"--save_summary_steps={self._settings.save_summary_steps}",
       f"--output_dir={folder}",

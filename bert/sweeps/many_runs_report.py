@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 
 from bert.figures import run_comparison
 from bert.io.wording import counted
-from bert.sweeps.dev_scores import shown, title
 from bert.sweeps.report import SweepReport
 from bert.sweeps.sweep import Outcome, finished, ranked
 from bert.sweeps.weight_soup import Result
 from bert.tasks import run_statistics
-from bert.tasks.run_statistics import Summary
+from bert.tasks.run_statistics import Summary, shown, title
 
 _MOST_PANELS = 4
 

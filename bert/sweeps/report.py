@@ -8,6 +8,7 @@ from absl import logging
 
 from bert.io import atomic_files
 from bert.io.wording import aligned
+from bert.scripts import sweep_pages
 
 _WIDTH = 100
 
@@ -62,8 +63,11 @@ class SweepReport:
     body = [line or rule for line in table]
     return "\n".join([*self._head(), *body, "", *notes, *problems]) + "\n"
 
-  def write(self, output_dir: str) -> None:
-    """Writes `results.txt`, `results.json` and `results.png`; a picture that fails is a warning."""
+  def write(self, output_dir: str, with_page: bool = False) -> None:
+    """Writes `results.txt`, `results.json`, `results.png`, and `report.html` if that is wanted.
+
+    A picture or a page that fails is a warning.
+    """
     base = os.path.join(output_dir, "results")
     atomic_files.write_text(f"{base}.txt", self.text())
     atomic_files.write_text(f"{base}.json", self.json())
@@ -74,3 +78,5 @@ class SweepReport:
     except (ImportError, OSError, ValueError) as error:
       logging.warning("No picture: %s", error)
     logging.info("Wrote %s.", ", ".join(written))
+    if with_page:
+      sweep_pages.write_at_end(output_dir)

@@ -56,6 +56,7 @@ class Outcome(Generic[_Run]):
   failure: str | None = None  # why the process failed, or None
   examples: int = 0  # number of dev examples
   seconds: float | None = None  # that the process took
+  steps: int | None = None  # of its training, where they are not among the results
 
   @property
   def score(self) -> float:
@@ -78,6 +79,10 @@ def ranked(outcomes: Iterable[Outcome[_Run]]) -> list[Outcome[_Run]]:
   return sorted(finished(outcomes), key=lambda outcome: -outcome.score)
 
 
+FLAGS_OF_RUNS = ("--noreport",)
+"""What every process of a sweep is given: there is one report of all runs."""
+
+
 def program_of(script: str) -> list[str]:
   """Returns the beginning of the command line of `bert`'s module, or `.py` file, `script`."""
   return [sys.executable, *([script] if script.endswith(".py") else ["-m", f"bert.{script}"])]
@@ -98,16 +103,23 @@ class Sweep(Generic[_Run]):
   processes: Processes
 
   def __init__(
-    self, runs: Iterable[_Run], output_dir: str, parallel: int = 1, gpus: Sequence[str] = ()
+    self,
+    runs: Iterable[_Run],
+    output_dir: str,
+    parallel: int = 1,
+    gpus: Sequence[str] = (),
+    with_page: bool = False,
   ):
     """Starts nothing.
 
-    The folder of all runs exists; see `parallel_processes.run_jobs` for `parallel` and `gpus`.
+    The folder of all runs exists; see `parallel_processes.run_jobs` for `parallel` and `gpus`, and
+    `SweepReport.write` for `with_page`.
     """
     self.outcomes = {run: Outcome(run) for run in runs}
     self.output_dir = output_dir
     self.problems: list[str] = []
     self._parallel, self._gpus = parallel, gpus
+    self._with_page = with_page
 
   # -------------------------------------------------------------------------------------------
   # What a kind of sweep says.
@@ -176,7 +188,7 @@ class Sweep(Generic[_Run]):
         )
         return stop.exit_code
       report = self._report()
-      report.write(self.output_dir)
+      report.write(self.output_dir, self._with_page)
       print(f"\n{report.text()}")
       return 1 if report.problems else 0
 

@@ -21,8 +21,8 @@ from absl import logging
 from bert.checkpoints import bundle_files, load_report, numpy_reader, numpy_writer
 from bert.io import atomic_files, byte_pair_files, vocabulary_kind
 from bert.scripts import run_files
-from bert.sweeps import dev_scores
 from bert.sweeps.sweep import Outcome, ranked
+from bert.tasks import run_statistics
 
 _FILES_OF_RUN = (
   *(run_files.CONFIG, vocabulary_kind.VOCABULARY, vocabulary_kind.SENTENCE_PIECES),
@@ -67,7 +67,7 @@ def make(
         return None
       joins = outcome.score >= score
       names = [f"seed_{member.run.seed}" for member in (*members, other)]
-      shown = dev_scores.shown(best.metrics[0], outcome.score)
+      shown = run_statistics.shown(best.metrics[0], outcome.score)
       logging.info("Mean of %s: %s%s", ", ".join(names), shown, "" if joins else ", not kept")
       if joins:
         members, score, results = [*members, other], outcome.score, dict(outcome.results)

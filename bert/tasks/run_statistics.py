@@ -60,3 +60,30 @@ def interval_of_mean(
   quantile = float(stats.t.ppf((1 + confidence) / 2, df=count - 1))
   half = quantile * statistics.stdev(scores) / math.sqrt(count)
   return mean - half, mean + half
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores as words.
+
+
+def title(metric: str) -> str:
+  """Writes the name of a metric for people.
+
+  Example:
+    >>> title("eval_f1_LOC"), title("eval_accuracy_mismatched"), title("exact_match")
+    ('f1 LOC', 'accuracy (mismatched)', 'exact match')
+  """
+  name = metric.removeprefix("eval_")
+  if name.endswith("_mismatched"):
+    return f"{title(name.removesuffix('_mismatched'))} (mismatched)"
+  return name.replace("_", " ")
+
+
+def shown(metric: str, value: float) -> str:
+  """Writes a number as tables have it: shares with four digits, SQuAD's percentages with two.
+
+  Example:
+    >>> shown("eval_accuracy", 0.79657), shown("f1", 46.2)
+    ('0.7966', '46.20')
+  """
+  return f"{value:.4f}" if metric.startswith("eval_") else f"{value:.2f}"

@@ -27,7 +27,7 @@ import pytest
 import tensorflow as tf
 
 from bert.checkpoints import saving
-from bert.scripts import command_line, flag_groups, run_report, steps
+from bert.scripts import command_line, flag_groups, run_report, steps, sweep_pages
 from tests.kit.paths import ROOT
 
 
@@ -57,6 +57,7 @@ class Script:
       mock.patch.object(steps, "start_script", _run_here),
       # Reports have tests of their own; one of each run here would double the time of many.
       mock.patch.object(run_report, "write_at_end", _reported(values.get("report", False))),
+      mock.patch.object(sweep_pages, "write_at_end", _reported(values.get("report", False), True)),
       pytest.raises(SystemExit) as left,
     ):
       command_line.run(
@@ -94,8 +95,9 @@ class Script:
     return done.err[done.err.index("ERROR: ") :]
 
 
-def _reported(is_wanted: bool):
-  return run_report.write_at_end if is_wanted else lambda settings: None
+def _reported(is_wanted: bool, of_sweep: bool = False):
+  module = sweep_pages if of_sweep else run_report
+  return module.write_at_end if is_wanted else lambda settings: None
 
 
 def _run_here(name: str, *flags: str) -> int:

@@ -5,7 +5,7 @@ Alone: python -m pytest tests/reports/browser_test.py -m ci (seconds; needs Chro
 
 import pytest
 
-from bert.reports import html_page
+from bert.reports import comparison, grid, html_page, many
 from tests.kit import browser as browsers
 from tests.reports import made_up_runs
 
@@ -20,7 +20,12 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages():
-  return {name: html_page.render(made_up_runs.of_kind(name)) for name in made_up_runs.KINDS}
+  found = {name: html_page.render(made_up_runs.of_kind(name)) for name in made_up_runs.KINDS}
+  for name in ("classes", "entities"):
+    found[f"two of {name}"] = comparison.render(*made_up_runs.two_of_kind(name))
+  found["many runs"] = many.render(made_up_runs.many())
+  found["tasks"] = grid.render(made_up_runs.grid())
+  return found
 
 
 @pytest.mark.parametrize(("width", "scheme"), zip(browsers.WIDTHS, browsers.SCHEMES, strict=True))
@@ -52,6 +57,8 @@ def test_without_scripts_all_is_there(browser, pages):
     page.set_content(pages["classes"])
     assert page.locator(".case:visible").count() == 4
     assert page.locator("button:visible").count() == 0
+    page.set_content(pages["two of classes"])
+    assert page.locator(".case:visible").count() == 3
 
 
 def test_paper_is_white_also_in_the_dark(browser, pages):

@@ -1,13 +1,21 @@
 """Runs for reports, made up: their results, curves, examples and answers."""
 
 import dataclasses
+import json
 
 import numpy as np
 
 from bert.checks import findings
 from bert.figures.event_files import Run
 from bert.reports import words
+from bert.reports.grid import Grid
+from bert.reports.many import Answers, ManyRuns
 from bert.reports.subject import Examples, Subject
+from bert.sweeps import sweep
+from bert.sweeps.glue_report import GlueReport, TaskScore
+from bert.sweeps.glue_runs import GridRun
+from bert.sweeps.many_runs_report import ManyRunsReport
+from bert.sweeps.sweep import Outcome
 from bert.tasks import choice_answers, shown, spans_shown, tags_shown
 
 NASTY = "<script>alert(1)</script> \"quoted\" 'so' & שלום עולם 🙂 {{ 7 * 7 }} </script><!--"
@@ -117,6 +125,24 @@ def of_kind(name: str) -> Subject:
   return subject(KINDS[name](), **({} if name == "classes" else {"curves": None}))
 
 
+def two_of_kind(name: str) -> tuple[Subject, Subject]:
+  """Two runs of a key of `KINDS`; the second has other answers to all examples but the last."""
+  first = of_kind(name)
+  others = [_other(case) for case in first.examples.cases[:-1]]
+  examples = dataclasses.replace(first.examples, cases=[*others, first.examples.cases[-1]])
+  changed = {"results": {"eval_accuracy": "0.8"}, "flags": {"task_name": "MRPC", "do_train": True}}
+  curves = first.curves and dataclasses.replace(first.curves, folder="/tmp/mrpc_other")
+  second = subject(examples, folder="/tmp/mrpc_other", curves=curves, **changed)
+  return first, second
+
+
+def _other(case: shown.Case) -> shown.Case:
+  """Right instead of wrong, or the other way round."""
+  is_right = None if case.is_right is None else not case.is_right
+  loss = None if case.loss is None else case.loss + 0.5
+  return dataclasses.replace(case, is_right=is_right, loss=loss, given=f"other than {case.given}")
+
+
 def subject(examples: Examples | None, **changed) -> Subject:
   """A run."""
   steps = range(10, 310, 10)
@@ -143,3 +169,74 @@ def subject(examples: Examples | None, **changed) -> Subject:
     usage={"Python": "Predictor.load('/tmp/mrpc')(['a'])"},
   )
   return dataclasses.replace(made, **changed)
+
+
+# ---------------------------------------------------------------------------------------------
+# Runs of a sweep.
+
+
+def many_results() -> dict:
+  """Two runs that are good, one that is not, one that did not finish, and an ensemble."""
+  why = "accuracy 0.6838 is not above 0.6838, the share of the most frequent label (1)"
+  outcomes = [
+    _outcome(1, 0.78),
+    _outcome(2, 0.8),
+    _outcome(3, 0.6838, collapsed=why),
+    Outcome(sweep.Run(4, "out/seed_4"), failure="exit code 1: no space"),
+  ]
+  report = ManyRunsReport("run_classifier", outcomes, _outcome(None, 0.81), None)
+  return json.loads(report.json())
+
+
+def _outcome(seed, accuracy, **more) -> Outcome:
+  results = {"eval_accuracy": accuracy, "eval_f1": accuracy + 0.05, "global_step": 343}
+  run = sweep.Run(seed, f"out/seed_{seed}")
+  names = ("eval_accuracy", "eval_f1")
+  return Outcome(run, results, names[:1], names, seconds=90.0, examples=408, **more)
+
+
+def many(kind: str = "classes", **changed) -> ManyRuns:
+  """The runs of `many_results`: the first two answered the same, the third otherwise."""
+  examples = KINDS[kind]()
+  others = [_other(case) for case in examples.cases]
+  cases = [examples.cases, examples.cases, others]
+  answers = Answers(examples.shown, [1, 2, 3], cases, examples.expected, examples.numbers, 4)
+  curves = [dataclasses.replace(subject(None).curves, folder=f"/tmp/seed_{n}") for n in (1, 2)]
+  made = ManyRuns(
+    "/tmp/mrpc",
+    "MRPC",
+    many_results(),
+    "/tmp/mrpc/seed_2",
+    "python run_classifier.py --num_runs=4",
+    {"python": "3.12.0"},
+    curves,
+    {1: "seed_1/report.html"},
+    answers,
+    ["A sentence."],
+  )
+  return dataclasses.replace(made, **changed)
+
+
+def task_results() -> dict:
+  """RTE with two settings of two seeds, one of which failed, and MRPC without a run that ended."""
+  rte = [
+    _of_grid("RTE", 2e-5, 1, {"accuracy": 0.7}, steps=234, seconds=60.0),
+    _of_grid("RTE", 2e-5, 2, {"accuracy": 0.6}, steps=234, seconds=66.0),
+    _of_grid("RTE", 5e-5, 1, {"accuracy": 0.9}, steps=234, seconds=54.0),
+    _of_grid("RTE", 5e-5, 2, None, failure="exit code 1: no <b>space</b>"),
+  ]
+  scores = [TaskScore("RTE", rte), TaskScore("MRPC", [_of_grid("MRPC", 2e-5, 1, None)])]
+  return json.loads(GlueReport(scores, ["predicting AX: no weights"]).json())
+
+
+def _of_grid(task, rate, seed, results, **more) -> Outcome:
+  folder = f"out/{task}/lr{rate:g}_epochs3_seed{seed}"
+  run = GridRun(seed, folder, task=task, learning_rate=rate, epochs=3.0)
+  return Outcome(run, results, tuple(results or ()), **more)
+
+
+def grid() -> Grid:
+  """The runs of `task_results`."""
+  results = task_results()
+  runs = [run for figures in results["tasks"].values() for run in figures["runs"]]
+  return Grid("/tmp/glue", results, {run["folder"]: f"{run['seed']}/" for run in runs})

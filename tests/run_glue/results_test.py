@@ -9,6 +9,7 @@ import pytest
 from bert.sweeps import glue_report, glue_runs
 from bert.sweeps.glue_runs import TASKS, GridRun
 from bert.sweeps.sweep import Outcome
+from tests.reports.pages import data_of
 
 
 def outcomes(**scores) -> list[Outcome]:
@@ -109,6 +110,21 @@ def test_the_table_has_best_mean_and_spread_of_the_best_setting(bench):
   assert "Not in the average: CoLA, SST-2, STS-B, QQP, QNLI, WNLI." in done.out
   assert (bench.out / "results.txt").read_text() in done.out
   assert (bench.out / "results.png").exists()
+  assert data_of((bench.out / "report.html").read_text(encoding="utf-8")) == results
+
+
+def test_noreport_leaves_the_page_out(bench):
+  bench.add("RTE").run_well("--noreport", seeds="1")
+  assert (bench.out / "results.txt").exists()
+  assert not (bench.out / "report.html").exists()
+  assert all("noreport" in call for call in bench.calls())
+
+
+def test_a_run_knows_its_steps(tmp_path):
+  (tmp_path / "eval_results.txt").write_text("eval_accuracy = 0.5\nglobal_step = 234\n")
+  run = GridRun(1, str(tmp_path), task="RTE", learning_rate=1.0, epochs=3.0)
+  glue_runs.read_results(outcome := Outcome(run))
+  assert (outcome.results, outcome.steps) == ({"accuracy": 0.5}, 234)
 
 
 # Table 1 and the leaderboard's entries of the paper: metrics of each task, average with WNLI.
