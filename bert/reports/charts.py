@@ -22,11 +22,12 @@ def learning_curves(*runs: Run) -> list[tuple[str, str]]:
   """Draws losses, scores and the learning rate of one or several runs.
 
   Returns:
-    A picture for each: its name, and SVG. None where no run has curves.
+    A picture for each: its name, and SVG. None where no run has curves, or points alone.
   """
   shown = [run for run in runs if run.training or run.evaluation]
+  tags = training_curves.tags_to_show(shown) if shown else []
   pictures = []
-  for n, tag in enumerate(training_curves.tags_to_show(shown) if shown else ()):
+  for n, tag in enumerate(tag for tag in tags if any(run.lengths()[tag] > 1 for run in shown)):
     figure, _ = training_curves.figure_of_runs(shown, [tag], width=_WIDTH)
     pictures.append((tag.replace("_", " "), svg_of(figure, f"curve{n}")))
   return pictures

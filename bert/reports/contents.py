@@ -57,26 +57,20 @@ def of_examples(examples: Examples, most_cases: int) -> dict[str, Any]:
   pairs = [(float(right), float(given)) for case in numbers_of for right, given in case.pairs]
   first, further = _chosen(examples, most_cases)
   labels = {label: n for n, label in enumerate(matrix.labels)} if matrix else {}
-  baseline = shown.baseline(examples.expected)
-  share = baseline.value if baseline and baseline.is_of_examples else None
+  verdict = _verdict(examples)
+  # Of a model that has learned nothing, what it is sure of says nothing.
+  doubtful = set() if verdict["is_constant"] else set(statistics.doubtful_labels(examples))
   typical = [n for n in examples.contributions if n not in first] if most_cases else []
 
   def cards(chosen: Iterable[int]) -> list[dict[str, Any]]:
     return [_card(examples, n, labels, n in doubtful) for n in chosen]
 
-  right = [case.is_right for case in cases if case.is_right is not None]
-  accuracy = sum(right) / len(right) if right else None
-  is_constant = accuracy is not None and share is not None and accuracy <= share
-  # Of a model that has learned nothing, what it is sure of says nothing.
-  doubtful = set() if is_constant else set(statistics.doubtful_labels(examples))
-  is_scored = bool(right) or any(case.loss is not None for case in cases)
+  is_scored = verdict["right"] is not None or any(case.loss is not None for case in cases)
   return {
     "source": examples.source,
     "count": len(cases),
     "total": examples.total,
-    "right": accuracy,
-    "baseline": baseline,
-    "is_constant": is_constant,
+    **verdict,
     "scores": dict(examples.scores),
     "loss_name": shown.loss_name,
     "loss_help": shown.loss_help,
@@ -99,6 +93,16 @@ def of_examples(examples: Examples, most_cases: int) -> dict[str, Any]:
     "doubtful": len(doubtful),
     "explained": len(examples.contributions),
   }
+
+
+def _verdict(examples: Examples) -> dict[str, Any]:
+  """Compares the model with the best answer that is always the same."""
+  right = [case.is_right for case in examples.cases if case.is_right is not None]
+  accuracy = sum(right) / len(right) if right else None
+  baseline = examples.shown.baseline(examples.expected)
+  share = baseline.value if baseline and baseline.is_of_examples else None
+  is_constant = accuracy is not None and share is not None and accuracy <= share
+  return {"right": accuracy, "baseline": baseline, "is_constant": is_constant}
 
 
 def _confusions(matrix: statistics.Matrix) -> list[tuple[str, str, int]]:

@@ -78,8 +78,8 @@ The demonstration's files are in {output_dir}:
   eval_results.txt    the figures above
   predictions.tsv     a prediction for each pair of samples/MRPC/test.tsv
   model.ckpt-*        checkpoints; `tensorboard --logdir {output_dir}` shows the curves
-`python serve.py` serves it, with a page to try it. To train again from the start, remove that
-folder. The real task, data and weights downloaded:
+`python serve.py --model={output_dir}` serves it, with a page to try it. To train again from the
+start, remove that folder. The real task, data and weights downloaded:
 
   python run_classifier.py --task_name=MRPC --do_train --do_eval --do_predict \\
     --data_dir=download --init_checkpoint=uncased_L-12_H-768_A-12 \\
