@@ -60,7 +60,7 @@ def test_what_fails_is_a_warning(settings, monkeypatch, caplog, error):
 
 def test_a_remote_folder_gets_none(settings, asked, caplog):
   settings.output_dir = "gs://bucket/run"
-  caplog.set_level("INFO")
+  caplog.set_level("INFO", logger="absl")
   run_report.write_at_end(settings)
   assert not asked
   assert "gs://bucket/run is remote" in caplog.text
