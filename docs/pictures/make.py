@@ -85,8 +85,9 @@ def make_report(aside: pathlib.Path) -> None:
 
 def photograph_report(browser, aside: pathlib.Path) -> None:
   """Takes the report's confusions and what follows: above them are paths of this machine."""
-  page = browser.new_page(viewport={"width": 1000, "height": 760})
+  page = browser.new_page(viewport={"width": 1000, "height": 840})
   page.goto((aside / "report.html").as_uri())
+  page.evaluate("document.querySelector('.contribution').open = true")
   page.evaluate("document.getElementById('matrix').closest('section').scrollIntoView()")
   picture = aside / "report.png"
   page.screenshot(path=picture)

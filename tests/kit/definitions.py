@@ -43,7 +43,7 @@ def definitions(root: pathlib.Path, patterns: Iterable[str]) -> list[Definition]
 
 def _below(parent: ast.AST, prefix: str, file: str) -> Iterator[Definition]:
   for node in ast.iter_child_nodes(parent):
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
       name = f"{prefix}.{node.name}"
       first_line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
       yield Definition(name, file, first_line, node.end_lineno)
