@@ -19,7 +19,7 @@ from bert.model.task_heads import TokenHead
 from bert.model.variables import VariableStore, use_store
 from bert.tasks import conll_files, label_schemes, tagging
 from tests.kit import task_outputs, tiny_bert
-from tests.kit.script_runs import Script, Trained, json_lines, results_in
+from tests.kit.script_runs import OF_TRAINING, Script, Trained, json_lines, results_in
 from tests.kit.tiny_entities import CONFIG, SIZES, VOCAB, sentences, write_conll
 
 script = Script(run_ner)
@@ -80,14 +80,7 @@ def test_files_of_a_run(trained):
   record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
   manifests = {f".{name}.manifest.json" for name in record_files}
   results = {"eval_results.txt", "test_results.txt", "predictions.conll", "predictions.jsonl"}
-  of_model = {
-    "bert_config.json",
-    "vocab.txt",
-    "label_map.json",
-    "flags.json",
-    "versions.json",
-    "command.txt",
-  }
+  of_model = {"bert_config.json", "vocab.txt", "label_map.json", *OF_TRAINING}
   assert names == {*record_files, *manifests, *results, *of_model, "checkpoint", "eval"}
   label_map = json.loads((trained.out / "label_map.json").read_text())
   assert list(label_map) == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]

@@ -15,7 +15,7 @@ from bert.model.configuration import BertConfig
 
 # The backward pass has two products for each one of the forward pass: with respect to the input
 # and with respect to the weight.
-_PASSES = 3
+PASSES = 3
 
 
 def pretraining_flops(
@@ -50,7 +50,7 @@ def pretraining_flops(
   heads = _words_flops(config, predictions)
   if config.family.has_pooler:
     heads += sequences * (2.0 * width * width + 4.0 * width)
-  return _PASSES * (_encoder_flops(config, tokens, pairs) + heads)
+  return PASSES * (encoder_flops(config, tokens, pairs) + heads)
 
 
 def replaced_token_flops(
@@ -80,18 +80,18 @@ def replaced_token_flops(
   """
   width = config.hidden_size
   detection = tokens * (2.0 * width * width + 2.0 * width)
-  total = _encoder_flops(config, tokens, pairs) + detection
+  total = encoder_flops(config, tokens, pairs) + detection
   if generator is not None and two_towers:
     # The head reads both vectors: its transform is once more as large.
     transform = 2.0 * tokens * generator.hidden_size * generator.embedding_width
-    total += 2 * _encoder_flops(generator, tokens, pairs)
+    total += 2 * encoder_flops(generator, tokens, pairs)
     total += _words_flops(generator, tokens) + transform
   elif generator is not None:
-    total += _encoder_flops(generator, tokens, pairs) + _words_flops(generator, predictions)
-  return _PASSES * total
+    total += encoder_flops(generator, tokens, pairs) + _words_flops(generator, predictions)
+  return PASSES * total
 
 
-def _encoder_flops(config: BertConfig, tokens: Any, pairs: Any) -> Any:
+def encoder_flops(config: BertConfig, tokens: Any, pairs: Any) -> Any:
   """Counts, forward, all layers, and the projection of embeddings narrower than they."""
   width, inner, embeddings = config.hidden_size, config.intermediate_size, config.embedding_width
   layers = len(config.family.layer_scopes(config))

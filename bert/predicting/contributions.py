@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from bert.model import training_flops
 from bert.model.task_head import SEQUENCES, Batch, Head
 
 NUM_STEPS = 8
 """Points on the way from zero: the middles of equal parts."""
 
 _ROWS = 8  # in a batch
-_FLOPS = 6  # for each weight and token: one multiplication and addition forwards, two backwards
 
 
 class Contributions:
@@ -45,10 +45,9 @@ class Contributions:
 
   def flops(self, rows: Sequence[Mapping[str, Any]]) -> float:
     """Estimates the operations for some rows, by the weights of the layers."""
-    config = self._config
-    weights = config.hidden_size * (4 * config.hidden_size + 2 * config.intermediate_size)
     tokens = sum(len(row["input_ids"]) for row in rows)
-    return float(_FLOPS * self._num_steps * config.num_hidden_layers * weights * tokens)
+    of_a_step = training_flops.PASSES * training_flops.encoder_flops(self._config, tokens, 0)
+    return float(self._num_steps * of_a_step)
 
   def __call__(
     self, rows: Sequence[Mapping[str, Any]], weights: Sequence[Mapping[str, np.ndarray]]

@@ -39,7 +39,7 @@ def page(
 
   Args:
     template: its name in `page`.
-    contents_of: returns what the template shows, with at most so many examples in a list.
+    contents_of: returns what the template shows, with at most N examples in a list.
     numbers_of: returns the numbers of that, as JSON.
   """
   made = _template(template)

@@ -203,7 +203,7 @@ def _wrong(cases: Sequence[Case]) -> int | None:
 
 
 def _counts(wrong: Sequence[int | None], num_runs: int) -> list[tuple[int, int]]:
-  """Returns, for each number of runs, how many examples so many get wrong."""
+  """Returns (N, how many examples N runs get wrong), for each N."""
   return [(number, list(wrong).count(number)) for number in range(num_runs + 1)]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from bert.io import vocabulary_kind
 from bert.text.sequence_layout import layout_of
+from bert.text.vocabulary import without_joiner
 
 
 class Piece(NamedTuple):
@@ -61,10 +62,9 @@ def pieces_of(tokenizer: Any, tokens: Iterable[str]) -> list[Piece]:
       piece = Piece(text.strip() or text, text.startswith(" ") or is_first)
     elif is_plain and vocabulary_kind.is_of_model(vocab):
       piece = Piece(token.lstrip("▁") or token, token.startswith("▁") or is_first)
-    elif is_plain and token.startswith("##") and len(token) > 2:
-      piece = Piece(token[2:], is_first)
     else:
-      piece = Piece(token, True)
+      text = without_joiner(token)
+      piece = Piece(text, is_first or text == token)
     found.append(piece)
     is_first = not is_plain
   return found

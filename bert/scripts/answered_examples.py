@@ -9,6 +9,7 @@ from absl import logging
 
 from bert.io import vocabulary_kind
 from bert.io.wording import in_one_message
+from bert.model.task_head import Head
 from bert.predicting import load_run
 from bert.predicting.contributions import Contributions
 from bert.predicting.engines import registry
@@ -47,6 +48,7 @@ def examples_of(
   task: Any,
   run: load_run.Run,
   answering: Answering,
+  head: Head,
   max_examples: int,
   batch_size: int,
   is_explained: bool = True,
@@ -57,7 +59,8 @@ def examples_of(
     task: of the run, ready to read its data.
     run: the model.
     answering: of the run.
-    max_examples: a random sample of so many is taken of a larger set.
+    head: of the run.
+    max_examples: of a larger set, a random sample of N examples is taken.
     batch_size: sequences in a batch.
     is_explained: whether it is computed what words contributed to some answers.
   """
@@ -65,7 +68,6 @@ def examples_of(
   places = sample(len(data.examples), max_examples)
   examples = [data.examples[n] for n in places]
   items = trained_task.items_of(task, examples)
-  head = load_run.answering_of(run)[1]
   engine = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype="float32")
   found = Predictor.of_halves(_Remembering(answering), engine, batch_size, _CHUNK)(items)
   answers = [each.answer for each in found]

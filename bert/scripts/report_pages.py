@@ -12,7 +12,6 @@ from bert.reports import comparison
 from bert.scripts import command_line, run_files, run_report, run_subject, sweep_pages
 from bert.scripts.run_report import FILE
 from bert.scripts.run_subject import Chosen
-from bert.tasks import kinds
 
 
 def folders_of(words: Sequence[str]) -> list[str]:
@@ -89,7 +88,7 @@ def _task_of(folder: str) -> tuple[str, ...]:
   from bert.checkpoints import finding, reading
 
   facts = reading.read_facts(finding.find_checkpoint(folder))
-  if facts and kinds.of_facts(facts) is None:
+  if run_subject.learned_no_task(facts):
     return ("pre-training",)
   kind = load_run.find_run(folder).kind
   script = kind.script if kind.file else f"{kind.script}.py"

@@ -39,7 +39,7 @@ class Chosen(NamedTuple):
   Attributes:
     data_dir: the folder of the data; None for that of the run.
     eval_file: the labelled file; None for that of the run.
-    max_examples: a random sample of so many is answered of a larger set.
+    max_examples: of a larger set, a random sample of N examples is answered.
     batch_size: sequences in a batch.
     is_answered: whether examples are answered at all.
     is_explained: whether it is computed what words contributed.
@@ -63,12 +63,17 @@ def subject_of(folder: str, chosen: Chosen) -> Subject:
 
   prefix = finding.find_checkpoint(folder)
   facts = reading.read_facts(prefix)
-  if kinds.of_facts(facts) is not None or not facts:
+  if not learned_no_task(facts):
     return _of_task(folder, chosen)
   config = BertConfig.from_json_file(model_files.need_config(folder))
   subject = _read(folder, config)
   pretraining_subject.complete(subject, prefix, config, facts, chosen.is_answered)
   return subject
+
+
+def learned_no_task(facts: Mapping[str, Any]) -> bool:
+  """Tells whether a run with these facts is one of pre-training."""
+  return bool(facts) and kinds.of_facts(facts) is None
 
 
 def _read(folder: str, config: BertConfig) -> Subject:
@@ -91,7 +96,7 @@ def _read(folder: str, config: BertConfig) -> Subject:
 
 def _of_task(folder: str, chosen: Chosen) -> Subject:
   run = load_run.find_run(folder)
-  answering, _ = load_run.answering_of(run)
+  answering, head = load_run.answering_of(run)
   subject = _read(folder, run.config)
   known = subject.flags
   subject.task = str(known.get("task_name") or run.kind.name)
@@ -105,7 +110,7 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
     subject.headline = task.headline
     if chosen.is_answered:
       subject.examples = answered_examples.examples_of(
-        task, run, answering, chosen.max_examples, chosen.batch_size, chosen.is_explained
+        task, run, answering, head, chosen.max_examples, chosen.batch_size, chosen.is_explained
       )
     subject.headline = task.headline  # the data may say it
     subject.findings = findings_of(task, run)

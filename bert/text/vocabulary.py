@@ -197,10 +197,11 @@ def _pieces_above(
   word_counts: list[tuple[str, int]], threshold: int, known: Collection[str]
 ) -> list[str]:
   learned = piece_learner.learn_pieces(word_counts, threshold)
-  return [piece for piece in learned if len(_without_joiner(piece)) > 1 and piece not in known]
+  return [piece for piece in learned if len(without_joiner(piece)) > 1 and piece not in known]
 
 
-def _without_joiner(token: str) -> str:
+def without_joiner(token: str) -> str:
+  """Returns a piece of a word without the "##" of those that continue one."""
   # "##" alone is not a continuation: the tokenizer makes each "#" a word.
   return token[2:] if token.startswith("##") and len(token) > 2 else token
 
@@ -250,14 +251,14 @@ class TokenSplitter:
 
   def __init__(self, vocab: Collection[str]):
     self._whole = WordpieceTokenizer(dict.fromkeys(vocab, 0))
-    continuations = [token for token in vocab if _without_joiner(token) != token]
+    continuations = [token for token in vocab if without_joiner(token) != token]
     # Continuations without their "##" are looked up as beginnings of words.
-    beginnings = map(_without_joiner, continuations)
+    beginnings = map(without_joiner, continuations)
     self._rest = WordpieceTokenizer(dict.fromkeys([*continuations, *beginnings], 0))
 
   def split(self, token: str) -> list[str]:
     """Splits `token` into others; empty if it cannot be split."""
-    body = _without_joiner(token)
+    body = without_joiner(token)
     pieces = (self._whole if body == token else self._rest).tokenize(body)
     if pieces == ["[UNK]"]:
       return []

@@ -14,7 +14,7 @@ from bert.predicting import load_run
 from bert.predicting.load_model import load_model
 from bert.scripts import flag_groups
 from bert.tasks import glue
-from tests.kit.script_runs import Script, json_in, records, results_in, table
+from tests.kit.script_runs import OF_TRAINING, Script, json_in, records, results_in, table
 from tests.kit.tiny_sentences import SIZES, texts
 
 script = Script(run_classifier)
@@ -41,14 +41,7 @@ def test_files_of_a_run(mrpc):
   record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
   manifests = {f".{name}.manifest.json" for name in record_files}
   results = {"eval_results.txt", "test_results.tsv", "predictions.tsv"}
-  of_model = {
-    "bert_config.json",
-    "vocab.txt",
-    "label_map.json",
-    "flags.json",
-    "versions.json",
-    "command.txt",
-  }
+  of_model = {"bert_config.json", "vocab.txt", "label_map.json", *OF_TRAINING}
   own = {*checkpoints, *record_files, *manifests, *results, *of_model}
   assert names == {*own, "checkpoint", "eval"}
 
