@@ -11,7 +11,7 @@ clock runs, the vectors of first tokens must agree for inputs with padding: floa
   ours, function            `modeling.BertModel` inside a `tf.function`
   ours, ... bfloat16        matrix products in bfloat16
   ours, engine NAME         `export_hub.py --format=onnx,litert`, run by that engine of `Predictor`
-  ours, engine NAME int8    the same with `--int8`
+  ours, engine NAME int8    the same with `--int8`; or in bfloat16
   onnxruntime               torch's export, float32, default optimizations
   OpenVINO, ...             the same file: float32, bfloat16, or int8 by NNCF
   transformers, ...         float32 or bfloat16, weights and all, SDPA attention

@@ -7,6 +7,7 @@ Texts of mixed length are the last two columns of a tab-separated file, or the l
 All systems have the same weights, tokens (at most `--max_seq_length`) and threads:
 
   ours, float32 / bfloat16     Predictor.from_checkpoint(weights, pooling="mean")
+  ours, ENGINE ...             the same with `engine`, of `export_hub.py --format=onnx --int8`
   pipeline                     transformers as users write it: pipeline("feature-extraction") in
                                batches of 32, each padded to its longest in the given order
   transformers, ...            sorted by length by hand; float32, or weights and all in bfloat16
@@ -31,7 +32,14 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import common  # noqa: E402
 
-OURS = {"ours, float32": "float32", "ours, bfloat16": "bfloat16"}
+OURS = {
+  "ours, float32": ("tensorflow", "float32"),
+  "ours, bfloat16": ("tensorflow", "bfloat16"),
+  "ours, onnxruntime float32": ("onnxruntime", "float32"),
+  "ours, onnxruntime int8": ("onnxruntime", "int8"),
+  "ours, openvino float32": ("openvino", "float32"),
+  "ours, openvino bfloat16": ("openvino", "bfloat16"),
+}
 PEERS = {
   "pipeline": "pipeline",
   "transformers, float32": "float32",
@@ -89,7 +97,10 @@ def _start(stack, args, folder, texts):
     arguments = (args.weights, path, args.max_seq_length, *more)
     return stack.enter_context(common.Worker(python, script, *arguments))
 
-  ours = start(sys.executable, "text_vectors_predictor.py")
+  exports = f"{folder}/exports"
+  flags = [f"--init_checkpoint={args.weights}", f"--export_dir={exports}"]
+  common.run_script("export_hub", "--format=onnx", "--int8", *flags)
+  ours = start(sys.executable, "text_vectors_predictor.py", exports)
   systems = {name: (ours, way) for name, way in OURS.items()}
   if args.peer_python:
     ours.ask("write_npz", path=npz)
@@ -113,7 +124,7 @@ def _check_agreement(systems, folder):
     return np.load(path)
 
   vectors = {name: vectors_of(*system) for name, system in systems.items()}
-  return common.check_agreement("vectors", vectors, {"bfloat16": 0.3})
+  return common.check_agreement("vectors", vectors, {"bfloat16": 0.3, "int8": 0.3})
 
 
 if __name__ == "__main__":

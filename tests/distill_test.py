@@ -85,6 +85,7 @@ def student(mrpc, tmp_path_factory):
   return out, run_well(**mrpc, output_dir=out, do_eval=True, save_summary_steps=1)
 
 
+@pytest.mark.ci
 def test_a_student_of_a_classifier(student, classes):
   out, done = student
   assert "From the teacher's run: --task_name=mrpc --max_seq_length=16" in done.err

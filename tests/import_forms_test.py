@@ -150,6 +150,7 @@ def check(installation, program, folder):
   assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [*FORMS, *IN_CHECKOUT])
 def test_a_form_in_a_checkout(name, tmp_path):
   check(installations.checkout(), (FORMS | IN_CHECKOUT)[name], tmp_path)

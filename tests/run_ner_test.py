@@ -57,6 +57,7 @@ def trained(model, tmp_path_factory) -> Trained:
 # One run, and every file it leaves.
 
 
+@pytest.mark.ci
 def test_it_learns(trained):
   results = results_in(trained.out / "eval_results.txt")
   assert results["eval_f1"] > 0.95

@@ -68,6 +68,7 @@ def similarities(folder) -> np.ndarray:
 # One run, and every file it leaves.
 
 
+@pytest.mark.ci
 def test_it_learns(trained):
   results = results_in(trained.out / "eval_results.txt")
   assert list(results) == ["eval_spearman", "eval_pearson", "eval_loss", "global_step", "loss"]

@@ -111,6 +111,7 @@ def test_features_of_a_question(model):
 # One run, and every file it leaves.
 
 
+@pytest.mark.ci
 def test_it_learns(trained):
   results = results_in(trained.out / "eval_results.txt")
   assert list(results) == ["eval_accuracy", "eval_loss", "global_step", "loss"]

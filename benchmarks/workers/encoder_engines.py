@@ -1,9 +1,8 @@
 """This project's exported encoders on other engines, for `encoder_inference.py`; no TensorFlow.
 
-A way is an engine and a file of the folder that `export_hub.py --format=onnx,litert` wrote.
+A way is an engine and a precision of the folder that `export_hub.py --format=onnx,litert` wrote.
 """
 
-import importlib
 import pathlib
 import sys
 
@@ -15,12 +14,15 @@ from encoder_inputs import make_inputs  # noqa: E402
 from serving import milliseconds, serve  # noqa: E402
 
 from bert.model.task_head import SEQUENCES  # noqa: E402
+from bert.predicting.engines import registry  # noqa: E402
 
 WAYS = {
-  "engine onnxruntime": ("onnxruntime", "onnx/model.onnx"),
-  "engine onnxruntime int8": ("onnxruntime", "onnx/model_quantized.onnx"),
-  "engine litert": ("litert", "litert/model.tflite"),
-  "engine litert int8": ("litert", "litert/model_int8.tflite"),
+  "engine onnxruntime": ("onnxruntime", "float32"),
+  "engine onnxruntime int8": ("onnxruntime", "int8"),
+  "engine openvino": ("openvino", "float32"),
+  "engine openvino bfloat16": ("openvino", "bfloat16"),
+  "engine litert": ("litert", "float32"),
+  "engine litert int8": ("litert", "int8"),
 }
 
 
@@ -28,14 +30,14 @@ class Encoders:
   """Answers requests; a way is loaded when it is first asked for."""
 
   def __init__(self, folder, vocab_size):
-    self._folder, self._vocab_size = pathlib.Path(folder), int(vocab_size)
+    self._folder, self._vocab_size = folder, int(vocab_size)
     self._engines = {}
 
   def _prepare(self, way, batch, length, padded=False):
     if way not in self._engines:
-      engine, file = WAYS[way]
-      module = importlib.import_module(f"bert.predicting.engines.{engine}")
-      self._engines[way] = module.load(str(self._folder / file))
+      engine, precision = WAYS[way]
+      file = registry.model_file(engine, self._folder, precision)
+      self._engines[way] = registry.load(engine, file, precision=precision)
     arrays = make_inputs(batch, length, self._vocab_size, padded)
     return self._engines[way], {
       name: array.astype(np.int32) for name, array in zip(SEQUENCES, arrays, strict=True)

@@ -20,16 +20,22 @@ from bert.predicting.sentence_vectors import text_features
 class Vectors:
   """Answers requests."""
 
-  def __init__(self, weights, texts, max_seq_length):
-    self._weights, self._length = weights, int(max_seq_length)
+  def __init__(self, weights, texts, max_seq_length, exports):
+    self._weights, self._length, self._exports = weights, int(max_seq_length), exports
     self._texts = json.loads(pathlib.Path(texts).read_text())
     self._predictors = {}
 
+  def _predictor(self, engine, precision):
+    if engine == "tensorflow":
+      source, given = self._weights, {"dtype": precision}
+    else:
+      source, given = self._exports, {"engine": engine, "precision": precision}
+    return Predictor.from_checkpoint(source, max_seq_length=self._length, pooling="mean", **given)
+
   def _vectors(self, way):
+    way = tuple(way)
     if way not in self._predictors:
-      self._predictors[way] = Predictor.from_checkpoint(
-        self._weights, max_seq_length=self._length, dtype=way
-      )
+      self._predictors[way] = self._predictor(*way)
     return self._predictors[way](self._texts)
 
   def seconds(self, way):

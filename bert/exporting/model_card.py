@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bert.exporting.model_folder import CARD, FILES, Described
+from bert.exporting.model_files import FILES
+from bert.exporting.model_folder import CARD, Described
 from bert.io import atomic_files, filesystem
 
 _LABELS_SHOWN = 20

@@ -26,20 +26,11 @@ from bert.checkpoints import (
   transformers_heads,
 )
 from bert.checkpoints.families import form
+from bert.exporting import model_files
 from bert.io import atomic_files, filesystem, json_files, vocabulary_kind
 from bert.model.configuration import BertConfig
 from bert.tasks import kinds
 from bert.text import tokenizer_json
-
-FILES: Mapping[str, Mapping[str, str]] = {
-  "onnx": {"float32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"},
-  "litert": {
-    "float32": "litert/model.tflite",
-    "float16": "litert/model_float16.tflite",
-    "int8": "litert/model_int8.tflite",
-  },
-}
-"""Format -> precision -> file of the model."""
 
 RUN = "bert_run.json"
 CONFIG = "bert_config.json"
@@ -78,16 +69,9 @@ class Described(NamedTuple):
 # Reading.
 
 
-def formats_in(folder: str | os.PathLike) -> list[str]:
-  """Lists the formats of `FILES` that a folder has."""
-  return [
-    name for name in FILES if filesystem.is_file(os.path.join(folder, FILES[name]["float32"]))
-  ]
-
-
 def is_model_folder(folder: str | os.PathLike) -> bool:
   """Tells whether a folder is an export in one of these formats, perhaps a damaged one."""
-  return filesystem.is_file(os.path.join(folder, RUN)) or bool(formats_in(folder))
+  return filesystem.is_file(os.path.join(folder, RUN)) or bool(model_files.formats_in(folder))
 
 
 def read(folder: str | os.PathLike, vocab_file: str | None = None) -> Described:
@@ -135,35 +119,6 @@ def _vocabulary_in(folder: str) -> str:
       return path
   raise ValueError(
     f"{folder} has no vocabulary ({', '.join(names)}). Give it with vocab_file. {_REMEDY}"
-  )
-
-
-def model_file(folder: str | os.PathLike, format_name: str, precision: str = "float32") -> str:
-  """Returns the path of a model in a folder.
-
-  Raises:
-    ValueError: the folder does not have it; says what it has.
-  """
-  name = FILES[format_name].get(precision)
-  path = os.path.join(folder, name or "")
-  if name and filesystem.is_file(path):
-    return path
-  present = [
-    file
-    for files in FILES.values()
-    for file in files.values()
-    if filesystem.is_file(os.path.join(folder, file))
-  ]
-  flags = {"float32": "", "int8": " --int8", "float16": " --float16"}.get(precision)
-  known = ", ".join(FILES[format_name])
-  remedy = (
-    f"Export it: export_hub.py --format={format_name}{flags}."
-    if name and flags is not None
-    else f"The precisions of {format_name} are {known}."
-  )
-  raise ValueError(
-    f"{os.fspath(folder)} has no model of {format_name} in {precision}, but "
-    f"{', '.join(present) or 'none at all'}. {remedy}"
   )
 
 

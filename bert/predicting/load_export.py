@@ -66,7 +66,7 @@ def load(
     folder: the export.
     model: of `read`.
     engine: its name; `auto` is the fastest of those that are installed, by a short trial.
-    precision: float32, float16 or int8, as far as the folder has it.
+    precision: one of `registry.PRECISIONS`, as far as the folder and the engine have it.
     threads: that compute; by default one for each core.
     pooling: of vectors; by default that of the model, else `mean`.
     **options: of the engine.
@@ -83,8 +83,8 @@ def load(
   names = candidates(folder, precision) if engine == "auto" else [engine]
   loaded = []
   for name in names:
-    path = model_folder.model_file(folder, registry.format_of(name, folder), precision)
-    loaded.append(registry.load(name, path, threads=threads, **options))
+    path = registry.model_file(name, folder, precision)
+    loaded.append(registry.load(name, path, threads=threads, precision=precision, **options))
   chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config.vocab_size)
   return PooledEngine(chosen, pooling or model.pooling or "mean") if model.is_encoder else chosen
 
@@ -167,13 +167,9 @@ def candidates(folder: str | os.PathLike, precision: str) -> list[str]:
   Raises:
     ValueError: the folder has no model in that precision.
   """
-  has_model = []
-  for name, format_name in registry.FORMATS.items():
-    file = model_folder.FILES[format_name].get(precision)
-    if file and os.path.isfile(os.path.join(folder, file)):
-      has_model.append(name)
+  has_model = [each.engine for each in registry.models_in(folder) if each.precision == precision]
   if not has_model:  # says what the folder has
-    model_folder.model_file(folder, next(iter(registry.FORMATS.values())), precision)
+    registry.model_file(registry.engine_for(precision), folder, precision)
   installed = [name for name in has_model if registry.is_installed(name)]
   return installed or has_model[:1]  # which says what to install
 

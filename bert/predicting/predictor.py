@@ -298,7 +298,8 @@ class Predictor:
         or what `export_hub.py --format=onnx,litert` wrote.
       engine: what computes the model, see `engines/registry.py`; `auto` is TensorFlow for a run,
         and the fastest that is installed for an export, by a short trial that is logged.
-      precision: of an export's weights, float32, float16 or int8, as far as it has them.
+      precision: of an export: float32, float16 or int8, as far as it has such weights, or bfloat16,
+        which openvino computes from those of float32.
       threads: that compute an export; by default one for each core.
       vocab_file: by default that in the folder, or in its export.
       dtype: of matrix products, of TensorFlow.

@@ -16,8 +16,8 @@ import numpy as np
 from absl import logging
 
 from bert.exporting import model_folder
-from bert.exporting.model_folder import FILES, Described
-from bert.io import atomic_files, filesystem, installation, json_files, processor
+from bert.exporting.model_folder import Described
+from bert.io import atomic_files, installation, json_files, processor
 from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, run_files, trained_task
@@ -66,11 +66,10 @@ def measure(
   items = trained_task.items_of(task, data.examples, where, ", or omit the flag")
   rows: list[Row] = []
   first: list[Mapping[str, Any]] = []
-  for engine, precision in _models_in(folder):
+  for engine, precision, file in _installed_models_in(folder):
     predictor = Predictor.load(folder, engine, precision=precision)
     answers, speed = _answers(predictor, items)
     first = first or answers
-    file = FILES[registry.FORMATS[engine]][precision]
     size = os.path.getsize(os.path.join(folder, file)) / 1e6
     agreement, difference = compare(first, answers)
     scores = _scores(task, data, answers)
@@ -90,18 +89,12 @@ def write(folder: str, report: Mapping[str, Any]) -> None:
   atomic_files.write_text(os.path.join(folder, model_folder.ACCURACY), text)
 
 
-def _models_in(folder: str) -> Iterator[tuple[str, str]]:
-  """Yields the engines that are installed, and the precisions that they read there."""
-  for engine, format_name in registry.FORMATS.items():
-    precisions = [
-      precision
-      for precision, file in FILES[format_name].items()
-      if filesystem.is_file(os.path.join(folder, file))
-    ]
-    if precisions and not registry.is_installed(engine):
-      logging.warning("%s is not installed: its models are not in the report.", engine)
-      continue
-    yield from ((engine, precision) for precision in precisions)
+def _installed_models_in(folder: str) -> Iterator[registry.ExportedModel]:
+  models = list(registry.models_in(folder))
+  missing = {each.engine for each in models if not registry.is_installed(each.engine)}
+  for engine in sorted(missing):
+    logging.warning("%s is not installed: its models are not in the report.", engine)
+  yield from (each for each in models if each.engine not in missing)
 
 
 def _task(folder: str, model: Described, eval_file: str, trained_in: str | None) -> Any:

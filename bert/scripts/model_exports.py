@@ -19,7 +19,8 @@ from absl import logging
 
 from bert.checkpoints import model_files, sentence_pooling
 from bert.exporting import model_card, model_folder
-from bert.exporting.model_folder import FILES, Described
+from bert.exporting.model_files import FILES
+from bert.exporting.model_folder import Described
 from bert.io import atomic_files, filesystem, installation, text_lines
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, run_files

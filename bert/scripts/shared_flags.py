@@ -170,15 +170,16 @@ def define_engine_flags() -> None:
     "engine",
     "auto",
     ["auto", *registry.NAMES],
-    "What computes the model. onnxruntime and litert read what export_hub.py --format=onnx or "
-    "litert wrote, and need no TensorFlow. auto: TensorFlow for a checkpoint; for such an export "
-    "the engine that is fastest in a short trial.",
+    "What computes the model. onnxruntime and openvino read what export_hub.py --format=onnx "
+    "wrote, litert what --format=litert wrote; they need no TensorFlow. auto: TensorFlow for a "
+    "checkpoint; for such an export the engine that is fastest in a short trial.",
   )
   flags.DEFINE_enum(
     "precision",
     "float32",
-    ["float32", "float16", "int8"],
-    "Which of an export's models to take, if it has several.",
+    list(registry.PRECISIONS),
+    "Which of an export's models to take, if it has several. bfloat16 is computed by openvino from "
+    "the model of float32.",
   )
 
 

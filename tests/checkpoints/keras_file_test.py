@@ -59,6 +59,7 @@ def test_found_with_its_files(classifier):
   }
 
 
+@pytest.mark.ci
 def test_the_graph_functions_compute_the_same(classifier):
   path, model, inputs = classifier
   with use_store(VariableStore()) as store:

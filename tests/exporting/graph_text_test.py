@@ -121,6 +121,7 @@ def windows_and_flags(size, step, **options):
   return found
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("size", "step"), _SHAPES)
 def test_windows_are_those_of_squad(size, step):
   for length, (spans, flags) in zip(
@@ -132,6 +133,7 @@ def test_windows_are_those_of_squad(size, step):
     assert flags == [[bool(byte) for byte in window] for window in expected_flags]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("size", "step"), _SHAPES)
 def test_windows_are_those_of_ner(size, step):
   for length, (spans, flags) in zip(_LENGTHS, windows_and_flags(size, step), strict=True):

@@ -82,7 +82,7 @@ def test_its_export_answers_on_other_engines(name, flags, trained, tmp_path):
     Script(export_hub).run_well(**given, eval_file=eval_file)
   items = own_tasks.ITEMS[name]
   expected = Predictor.from_run(str(trained))(items)
-  for its_engine in ("onnxruntime", "litert"):
+  for its_engine in ("onnxruntime", "openvino", "litert"):
     found = Predictor.load(tmp_path / "export", its_engine)(items)
     for one, other in zip(expected, found, strict=True):
       assert one.keys() == other.keys()
@@ -95,7 +95,12 @@ def test_its_export_answers_on_other_engines(name, flags, trained, tmp_path):
     return
   report = json.loads((tmp_path / "export" / "accuracy.json").read_text())
   assert own_tasks.HEADLINES[name].removeprefix("eval_") in report["models"][0]["metrics"]
-  assert [row["engine"] for row in report["models"]] == ["onnxruntime", "litert"]
+  models = [(row["engine"], row["precision"]) for row in report["models"]]
+  assert models == [
+    ("onnxruntime", "float32"),
+    *(("openvino", precision) for precision in ("float32", "bfloat16")),
+    ("litert", "float32"),
+  ]
 
 
 BAD_ROWS = {

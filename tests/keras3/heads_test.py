@@ -202,6 +202,7 @@ def test_a_task_may_have_its_own_attention_and_network(encoded):
 # Encoder and head as one model.
 
 
+@pytest.mark.ci
 def test_quick_start(tmp_path):
   """Fit, predict, save and load, as a user does."""
   model = make_model(NLPTaskType.SENTIMENT_ANALYSIS, 3)

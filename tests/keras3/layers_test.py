@@ -49,6 +49,7 @@ def model_and_states(index):
   return model, inputs, numpy_of(model(inputs)["last_hidden_state"])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("index", range(len(VARIANTS)), ids=map(identity, VARIANTS))
 def test_every_variant_computes_and_survives_saving(index, tmp_path):
   model, inputs, states = model_and_states(index)

@@ -204,6 +204,7 @@ def test_a_model_of_keys():
   assert BertModel(CONFIG.to_dict()).num_parameters() == CONFIG.count_parameters()
 
 
+@pytest.mark.ci
 def test_fit_is_given_the_logits(tokenizer):
   keras.utils.set_random_seed(5)
   model = BertForSequenceClassification({**CONFIG.to_dict(), **LEARNS_FAST})

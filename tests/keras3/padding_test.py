@@ -75,6 +75,7 @@ def step_of(model, inputs, labels):
   return [new.numpy() - old for new, old in zip(model.weights, before, strict=True)]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("pooling_type", ["pooler", "cls", "mean", "max", "attention"])
 def test_a_step_is_the_same(pooling_type, masks, monkeypatch):
   changes = []

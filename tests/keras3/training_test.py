@@ -150,6 +150,7 @@ def test_steps_in_float16(trained):
     trainer.train_mlm_step(BERTForMaskedLM(CONFIG), batch)
 
 
+@pytest.mark.ci
 def test_an_overflow_skips_the_step_and_halves_the_scale(trained):
   trainer, model, batch, _, _ = trained
   before = [numpy_of(weight) for weight in model.weights]

@@ -11,7 +11,8 @@ from typing import Any
 
 from bert import tokenization
 from bert.exporting import model_folder, token_graph
-from bert.exporting.model_folder import FILES, Described
+from bert.exporting.model_files import FILES
+from bert.exporting.model_folder import Described
 from bert.exporting.onnx import writer
 from bert.model.configuration import BertConfig
 from bert.tasks import kinds

@@ -170,6 +170,7 @@ def check(task, vocabulary, folder):
     assert not differences(meaning.predictions(expected, ()), made.predictions(expected, ()))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("task", ["windows"])
 def test_answers_are_those_of_the_graph(task, tmp_path):
   check(task, "uncased", tmp_path)

@@ -12,7 +12,8 @@ import tensorflow as tf
 from absl import logging
 
 from bert.exporting import model_folder
-from bert.exporting.model_folder import FILES, Described
+from bert.exporting.model_files import FILES
+from bert.exporting.model_folder import Described
 from bert.model import similarity
 from bert.predicting import load_export
 from bert.predicting.engines import registry
@@ -48,7 +49,7 @@ def export(tmp_path, monkeypatch):
     str(tmp_path), Described(exports.CONFIG, str(vocab_file), True, 16, {}, {}, "max")
   )
   seconds = {"onnxruntime": 0.05, "litert": 0.01}
-  monkeypatch.setattr(registry, "load", lambda name, path, threads: MadeUp(name))
+  monkeypatch.setattr(registry, "load", lambda name, path, threads, precision: MadeUp(name))
   monkeypatch.setattr(load_export, "_best_time", lambda engine, batch: seconds[engine.name])
   monkeypatch.setattr(registry, "is_installed", lambda name: name in seconds)
   return tmp_path, seconds
@@ -75,6 +76,8 @@ def test_auto_tries_nothing_where_one_engine_can(export, monkeypatch):
   del seconds["litert"]
   assert load(folder).name == "onnxruntime"
   assert load(folder, "onnxruntime").name == "onnxruntime"
+  seconds["openvino"] = 0.02  # of both precisions, from one file
+  assert load(folder, "auto", "bfloat16").name == "openvino"
 
 
 def test_vectors_are_pooled_as_recorded_or_as_asked_for(export):

@@ -1,5 +1,6 @@
 """One model for many texts: order, batches, memory, checkpoints and fine-tuned SavedModels."""
 
+import functools
 import itertools
 import json
 import os
@@ -201,6 +202,7 @@ def test_an_output_without_a_row_for_each_item_is_refused():
 # Checkpoints.
 
 
+@functools.cache  # of each text once, for all layers and poolings
 def own_layers(trained, text, text_b=None):
   """float32 [S, L, W] of one text alone, by BertModel itself, and its tokens."""
   tokenizer = tokenization.FullTokenizer(os.path.join(trained, "vocab.txt"))

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from bert.exporting import model_folder
-from bert.exporting.model_folder import FILES, Described
+from bert.exporting.model_files import FILES
+from bert.exporting.model_folder import Described
 from bert.io import installation
 from bert.predicting import attention, masked_words, saved_texts, servable
 from bert.predicting.engines import registry

@@ -74,6 +74,7 @@ def test_truncation_does_not_learn_it(trained, tmp_path):
   assert results_in(tmp_path / "eval_results.txt")["eval_loss"] > 0.5
 
 
+@pytest.mark.ci
 def test_a_document_has_one_line(trained):
   for name, lines in (("test_results.tsv", 6), ("predictions.tsv", 7)):
     assert len((trained.out / name).read_text().splitlines()) == lines

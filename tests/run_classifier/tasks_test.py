@@ -52,6 +52,7 @@ def test_cola_has_no_header_but_in_its_test_file(model, tmp_path):
   assert numbers(out / "test_results.tsv").shape == (6, 2)
 
 
+@pytest.mark.ci
 def test_stsb_is_a_regression(model, tmp_path):
   header = ("index", "sentence1", "sentence2", "score")
   for split, size in SIZES.items():
@@ -256,6 +257,7 @@ def test_data_of_another_task_than_the_models_are_named_as_such(own, tmp_path):
     assert f"{tmp_path}/out has learned these. If the data are of another task, give" in message
 
 
+@pytest.mark.ci
 def test_several_labels_for_a_text(model, tmp_path):
   def rows_of(size):
     return own_rows(size, lambda good: "short" if good else "short; long")

@@ -120,7 +120,7 @@ def test_exports_for_other_engines_answer_alike(files, classifier, tmp_path):
     given = {"init_checkpoint": classifier, "export_dir": folder, "format": "onnx,litert"}
     script("export_hub").run_well(**given, head=head, max_seq_length=16)
     expected = load(str(classifier), max_seq_length=16)(texts)
-    for engine in ("onnxruntime", "litert"):
+    for engine in ("onnxruntime", "openvino", "litert"):
       found = load(str(folder), engine=engine, max_seq_length=16)(texts)
       for one, other in zip(found, expected, strict=True):
         values = (one, other) if head == "none" else (one["probabilities"], other["probabilities"])

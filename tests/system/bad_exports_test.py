@@ -113,10 +113,14 @@ def of_opset(version):
   return spoil
 
 
-def without_onnxruntime(folder, patch):
-  """The export has a model of ONNX, and onnxruntime is not installed."""
-  put("export/onnx/model.onnx")(folder, patch)
-  without("onnxruntime")(folder, patch)
+def without_onnx_engine(library):
+  """The export has a model of ONNX, and an engine for it is not installed."""
+
+  def spoil(folder, patch):
+    put("export/onnx/model.onnx")(folder, patch)
+    without(library)(folder, patch)
+
+  return spoil
 
 
 def nothing(folder, patch):
@@ -209,7 +213,7 @@ EXPORTS = [
 ]
 PREDICT = {"init_checkpoint": "{}/export", "input_file": "{}/texts.txt", "engine": "litert"}
 PREDICTIONS = [
-  ("an unknown engine", nothing, {"engine": "openvino"}, 'not "openvino"'),
+  ("an unknown engine", nothing, {"engine": "tensorrt"}, 'not "tensorrt"'),
   (
     "an engine without a model",
     nothing,
@@ -287,7 +291,31 @@ PREDICTIONS = [
     {"engine": "onnxruntime"},
     "model.onnx reads pixels; models of texts read",
   ),
-  ("no onnxruntime", without_onnxruntime, {"engine": "onnxruntime"}, "bert-alive[onnx]"),
+  (
+    "a precision of another engine",
+    put("export/onnx/model.onnx"),
+    {"engine": "openvino", "precision": "int8"},
+    "openvino does not compute in precision=int8, but in float32 and bfloat16",
+  ),
+  (
+    "a model of OpenVINO that is damaged",
+    put("export/onnx/model.onnx", b"no model"),
+    {"engine": "openvino"},
+    "model.onnx cannot be read by OpenVINO",
+  ),
+  (
+    "bfloat16 without a model of ONNX",
+    nothing,
+    {"engine": "auto", "precision": "bfloat16"},
+    "has no model of onnx in float32, but litert/model.tflite",
+  ),
+  ("no openvino", without_onnx_engine("openvino"), {"engine": "openvino"}, "bert-alive[openvino]"),
+  (
+    "no onnxruntime",
+    without_onnx_engine("onnxruntime"),
+    {"engine": "onnxruntime"},
+    "bert-alive[onnx]",
+  ),
   ("no runtime", without("ai_edge_litert"), {}, 'pip install "bert-alive[litert]"'),
   ("masked words", nothing, {"task": "fill_mask"}, "--task=fill_mask is computed by TensorFlow"),
   ("vectors of a classifier", nothing, {"task": "vectors"}, "without vectors. Export the encoder"),

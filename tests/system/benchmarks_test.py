@@ -47,6 +47,7 @@ bench_all = _load(ROOT / "benchmarks" / "all.py")
 # Scripts.
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_help_says_what_a_script_does(script):
   done = subprocess.run(

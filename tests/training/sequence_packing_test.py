@@ -198,6 +198,7 @@ def both():
   return features, plain, [run(packed, True, False), run(packed, True, True)], list(store.variables)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("skip_padding", [False, True])
 def test_a_model_computes_the_same_from_packed_rows(both, skip_padding):
   features, (plain, _), packed, _ = both

@@ -160,6 +160,7 @@ def test_vectors_and_masks_of_heads(model):
 # Training.
 
 
+@pytest.mark.ci
 def test_fit_with_the_models_own_loss_and_with_one_of_keras():
   keras.utils.set_random_seed(1)
   model = TFBertForSequenceClassification(BertConfig(**SIZES, num_labels=3))

@@ -157,6 +157,7 @@ def test_a_file_of_weights_is_of_the_family_of_the_given_configuration(tmp_path)
   np.testing.assert_array_equal(model(IDS)[0], saved(IDS)[0])
 
 
+@pytest.mark.ci
 def test_the_models_own_loss_as_a_method_and_metrics_of_two_outputs(model):
   expected = float(tf.reduce_mean(model(IDS, labels=LABELS).loss))
   np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""What computes scores of tokens: TensorFlow, onnxruntime, LiteRT; `registry.py` finds them."""
+"""What computes scores of tokens: TensorFlow and others; `registry.py` finds them by name."""
 
 import os
 

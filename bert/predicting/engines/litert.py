@@ -70,7 +70,10 @@ class LiteRtEngine:
 
 
 def load(
-  path: str | os.PathLike, threads: int | None = None, shares_cores: bool = False
+  path: str | os.PathLike,
+  threads: int | None = None,
+  shares_cores: bool = False,
+  precision: str = "float32",
 ) -> LiteRtEngine:
   """Loads a model.
 
@@ -78,12 +81,13 @@ def load(
     path: of a `model.tflite`.
     threads: that compute; by default one for each processor.
     shares_cores: without effect; see `onnxruntime.py`.
+    precision: without effect, it is that of the file.
 
   Raises:
     ValueError: it is no such file, or of a version that this LiteRT does not read.
     OSError: there is no file.
   """
-  del shares_cores
+  del shares_cores, precision
   path = os.fspath(path)
   if not os.path.isfile(path):
     raise FileNotFoundError(f"{path} does not exist.")

@@ -8,10 +8,11 @@ A module of an engine has a function `load(path, ...)`, which returns an `engine
 import importlib
 import importlib.util
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from bert.io import installation
+from bert.exporting import model_files
+from bert.io import filesystem, installation
 from bert.predicting.engines.engine import Engine
 
 
@@ -21,12 +22,22 @@ class EngineKind(NamedTuple):
   module: str  # of this project
   library: str  # what it needs
   extra: str = ""  # of this project, with that library; "" where it is always installed
-  format: str = ""  # of `exporting.model_folder.FILES`, which it reads; "" of checkpoints
+  format: str = ""  # of `exporting.model_files.FILES`, which it reads; "" of checkpoints
+  computed: Mapping[str, str] = {}  # precision -> that of the file, if not each has its own file
+
+  @property
+  def precisions(self) -> Mapping[str, str]:
+    """Precision -> the precision of the file, among the `FILES` of the format."""
+    return self.computed or {name: name for name in model_files.FILES.get(self.format, ())}
 
 
 _ENGINES = {
   "tensorflow": EngineKind("bert.predicting.engines.tensorflow", "tensorflow"),
   "onnxruntime": EngineKind("bert.predicting.engines.onnxruntime", "onnxruntime", "onnx", "onnx"),
+  "openvino": EngineKind(
+    *("bert.predicting.engines.openvino", "openvino", "openvino", "onnx"),
+    {"float32": "float32", "bfloat16": "float32"},
+  ),
   "litert": EngineKind("bert.predicting.engines.litert", "ai_edge_litert", "litert", "litert"),
 }
 
@@ -34,6 +45,17 @@ NAMES = tuple(_ENGINES)
 
 FORMATS = {name: kind.format for name, kind in _ENGINES.items() if kind.format}
 """Engine -> the format of an export that it reads."""
+
+PRECISIONS = tuple(dict.fromkeys(name for kind in _ENGINES.values() for name in kind.precisions))
+"""Those of the models of exports."""
+
+
+class ExportedModel(NamedTuple):
+  """A way to compute an export."""
+
+  engine: str
+  precision: str
+  file: str  # relative to the folder
 
 
 def is_installed(name: str) -> bool:
@@ -66,19 +88,41 @@ def module_of(name: str) -> Any:
     return importlib.import_module(kind.module)
 
 
-def format_of(name: str, folder: str | os.PathLike) -> str:
-  """Returns the format that an engine reads in an export; `folder` is for the message.
+def engine_for(precision: str) -> str:
+  """Returns the first engine that computes exports in a precision, for messages."""
+  able = [name for name in FORMATS if precision in _ENGINES[name].precisions]
+  return (able or list(FORMATS))[0]
+
+
+def models_in(folder: str | os.PathLike) -> Iterator[ExportedModel]:
+  """Yields the ways to compute an export, whether the engine is installed or not."""
+  for name, kind in _ENGINES.items():
+    for precision, of_file in kind.precisions.items():
+      file = model_files.FILES[kind.format][of_file]
+      if filesystem.is_file(os.path.join(folder, file)):
+        yield ExportedModel(name, precision, file)
+
+
+def model_file(name: str, folder: str | os.PathLike, precision: str = "float32") -> str:
+  """Returns the path of the model that an engine reads in an export.
 
   Raises:
-    ValueError: the engine does not exist, or reads checkpoints alone.
+    ValueError: the engine does not exist, or reads checkpoints alone, or does not compute in that
+      precision; or the folder does not have the model.
   """
   check_name(name)
-  if name not in FORMATS:
+  kind = _ENGINES[name]
+  if not kind.format:
     raise ValueError(
       f"The engine {name} reads checkpoints, but {os.fspath(folder)} is an export of other "
       f"formats: give the folder of the run, or one of the engines {', '.join(FORMATS)}."
     )
-  return FORMATS[name]
+  if kind.computed and precision not in kind.computed:
+    raise ValueError(
+      f"The engine {name} does not compute in precision={precision}, but in "
+      f"{' and '.join(kind.computed)}."
+    )
+  return model_files.model_file(folder, kind.format, kind.precisions.get(precision, precision))
 
 
 def check_name(name: str, known: Iterable[str] = NAMES) -> None:
