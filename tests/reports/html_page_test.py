@@ -166,6 +166,7 @@ def test_nothing_is_called_wrong_where_all_is_right():
     case.is_right = True
   said = html_page.render(made_up_runs.subject(examples, curves=None))
   assert "Most wrong examples" not in said
+  assert "Labels that are wrong" not in said
   assert "All answers are right. These are the 4 with the highest loss." in said
 
 
