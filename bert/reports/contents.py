@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bert.reports import charts, statistics
 from bert.reports.subject import Examples, Subject
-from bert.tasks.shown import Passage
+from bert.tasks.shown import Case, Passage
 
 MOST_CASES = 30  # with the highest loss
 _MOST_OF_CELL, _MOST_FURTHER = 8, 160
@@ -17,6 +17,7 @@ _MOST_CLASSES = 12  # in a matrix; of more the most frequent confusions are list
 _MOST_CONFUSIONS = 20
 _MOST_LETTERS = 1500  # of a text
 _MOST_GROUPS = 40
+_LONG_OPTION = 24  # letters: a longer name stands below the text, which leaves it the whole width
 _BEFORE_MARK = 300  # letters of a long text before the first that is marked
 
 
@@ -72,6 +73,10 @@ def of_examples(examples: Examples, most_cases: int) -> dict[str, Any]:
     "total": examples.total,
     **verdict,
     "scores": dict(examples.scores),
+    "num_wrong": _num_wrong(cases),
+    "num_wrong_shown": _num_wrong([cases[n] for n in first]),
+    "item_name": shown.item_name,
+    "labels_may_err": shown.labels_may_err,
     "loss_name": shown.loss_name,
     "loss_help": shown.loss_help,
     "group_name": shown.group_name,
@@ -103,6 +108,12 @@ def _verdict(examples: Examples) -> dict[str, Any]:
   share = baseline.value if baseline and baseline.is_of_examples else None
   is_constant = accuracy is not None and share is not None and accuracy <= share
   return {"right": accuracy, "baseline": baseline, "is_constant": is_constant}
+
+
+def _num_wrong(cases: Sequence[Case]) -> int | None:
+  """Counts wrong answers; None where some are right by degrees, or it is unknown."""
+  rights = [case.is_right for case in cases]
+  return None if not rights or None in rights else rights.count(False)
 
 
 def _confusions(matrix: statistics.Matrix) -> list[tuple[str, str, int]]:
@@ -144,6 +155,7 @@ def _card(
     "cells": " ".join(cells),
     "is_doubtful": is_doubtful,
     "contribution": examples.contributions.get(n),
+    "has_long_options": any(len(each.name) > _LONG_OPTION for each in case.options),
   }
 
 

@@ -64,7 +64,7 @@ def _template(name: str) -> Any:
   )
   environment.filters |= {"percent": percent, "short": short, "flag_value": flag_value}
   environment.filters |= {"readable": run_statistics.title, "score": run_statistics.shown}
-  environment.filters |= {"rounded": rounded, "signed": signed}
+  environment.filters |= {"rounded": rounded, "signed": signed, "titles": run_statistics.titles}
   environment.filters |= {"points": points, "p_value": p_value}
   return environment.get_template(name)
 

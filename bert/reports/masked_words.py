@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bert.io import record_files
+from bert.io.wording import counted
 from bert.predicting import masked_words
 from bert.reports import words
 from bert.reports.subject import Examples
@@ -27,6 +28,8 @@ class MaskedWords(Shown):
   loss_name = "loss"
   loss_help = "The loss of a word is −ln of the probability that the right one was given."
   group_name = "in its place"
+  item_name = "masked words"
+  labels_may_err = False
 
   def case(self, item, expected, answer):
     """Shows a word in its sentence, and the likeliest pieces."""
@@ -53,7 +56,7 @@ class MaskedWords(Shown):
     if not known:
       return None
     most = max(sorted(set(known)), key=known.count)
-    what = f"Always “{most}”, the most frequent masked word, would be right for"
+    what = f"Of the masked words below: always “{most}”, the most frequent, would be right for"
     return Baseline(what, known.count(most) / len(known))
 
 
@@ -90,7 +93,7 @@ def examples_of(
         lengths.append(int(record["input_mask"].sum()))
   unknown = [0.0] * len(cases)
   numbers = list(range(1, len(cases) + 1))
-  source = f"the masked words of {len(records)} records"
+  source = counted(len(records), "record")
   return Examples(shown, expected, cases, numbers, lengths, unknown, len(cases), source)
 
 

@@ -45,8 +45,11 @@ class Contribution(NamedTuple):
   def strongest(self, sign: int, count: int = 4) -> list[Word]:
     """Lists the words that speak most for the answer (`sign` 1) or against it (-1)."""
     words = [word for row in self.rows for word in row if not word.is_special]
-    ranked = sorted(words, key=lambda word: -sign * word.share)
-    return [word for word in ranked[:count] if sign * word.share > self.largest / 20]
+    least = self.largest / 20
+    strong = [word for word in words if sign * word.share > least]
+    ranked = sorted(strong, key=lambda word: -sign * word.share)
+    first = {word.text: word for word in reversed(ranked)}  # a word at its strongest place
+    return [word for word in ranked if first[word.text] is word][:count]
 
 
 def pieces_of(tokenizer: Any, tokens: Iterable[str]) -> list[Piece]:

@@ -18,6 +18,8 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 
+_LIBRARIES = ("absl", "keras", "tensorflow")  # packages whose modules define flags
+
 OTHER_GROUP = "Other"
 GENERAL_GROUP = "General"
 
@@ -138,15 +140,19 @@ def define_switch(name: str, values: Iterable[str], help: str) -> None:
 
 
 def own_names(flag_values: flags.FlagValues = FLAGS) -> list[str]:
-  """All flag names but those that absl itself defines (`--verbosity` and the like), in order."""
-  of_absl = {
+  """All flag names but those of libraries, in order.
+
+  absl defines some (`--verbosity` and the like), and so do modules of TensorFlow when they are
+  imported, which may be before or after this is asked.
+  """
+  of_libraries = {
     name
     for module, module_flags in flag_values.flags_by_module_dict().items()
-    if module.split(".")[0] == "absl"
+    if module.split(".")[0] in _LIBRARIES
     for flag in module_flags
     for name in (flag.name, flag.short_name)
   }
-  return [name for name in flag_values if name not in of_absl]
+  return [name for name in flag_values if name not in of_libraries]
 
 
 def _take_out(names: Iterable[str]) -> dict[str, flags.Flag]:

@@ -64,9 +64,21 @@ def read_eval_results(path: str) -> dict[str, float]:
     OSError: it cannot be read.
     ValueError: a value is not a number.
   """
+  return {name: float(value) for name, value in spelled_results(path).items()}
+
+
+def spelled_results(path: str) -> dict[str, str]:
+  """Returns the same numbers as they are written there.
+
+  Raises:
+    OSError: it cannot be read.
+    ValueError: a value is not a number.
+  """
   with open(path, encoding="utf-8") as reader:
-    pairs = [line.rstrip("\n").split(" = ", 1) for line in reader if " = " in line]
-  return {name: float(value) for name, value in pairs}
+    found = dict(line.rstrip("\n").split(" = ", 1) for line in reader if " = " in line)
+  for value in found.values():
+    float(value)
+  return found
 
 
 def write_values(path: str, results: Mapping) -> None:

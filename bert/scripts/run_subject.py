@@ -26,7 +26,7 @@ from bert.scripts import (
   run_files,
   trained_task,
 )
-from bert.tasks import kinds
+from bert.tasks import kinds, run_statistics
 
 # Files of data by the flags of tasks.
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file")
@@ -142,11 +142,7 @@ def text_in(folder: str, name: str) -> str:
 def results_of(folder: str) -> dict[str, str]:
   """Returns the numbers of `eval_results.txt` as they are written there; none without one."""
   path = os.path.join(folder, "eval_results.txt")
-  if not filesystem.is_file(path):
-    return {}
-  result_files.read_eval_results(path)  # it raises for what is no number
-  with open(path, encoding="utf-8") as reader:
-    return dict(line.rstrip("\n").split(" = ", 1) for line in reader if " = " in line)
+  return result_files.spelled_results(path) if filesystem.is_file(path) else {}
 
 
 def facts_of(config: BertConfig, folder: str) -> dict[str, str]:
@@ -162,11 +158,10 @@ def teacher_of(known: Mapping[str, Any]) -> dict[str, str]:
   if not teacher or not os.path.isdir(teacher):
     return {"learned from": teacher} if teacher else {}
   config = json_in(teacher, run_files.CONFIG)
-  sizes = [
-    f"{config[name]} {name}" for name in ("num_hidden_layers", "hidden_size") if name in config
-  ]
-  scores = [f"{name} {value}" for name, value in results_of(teacher).items()][:1]
-  return {"learned from": ", ".join([teacher, *sizes, *scores])}
+  sizes = [config.get(name) for name in ("num_hidden_layers", "hidden_size")]
+  known_of = ["{} layers of {}".format(*sizes)] if all(sizes) else []
+  scores = [f"{run_statistics.title(name)} {value}" for name, value in results_of(teacher).items()]
+  return {"learned from": ", ".join([teacher, *known_of, *scores[:1]])}
 
 
 def _duration(seconds: float) -> str:

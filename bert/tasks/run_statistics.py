@@ -6,10 +6,11 @@
 Pure Python, and scipy for the quantile.
 """
 
+import collections
 import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 CONFIDENCE = 0.95
 
@@ -77,6 +78,18 @@ def title(metric: str) -> str:
   if name.endswith("_mismatched"):
     return f"{title(name.removesuffix('_mismatched'))} (mismatched)"
   return name.replace("_", " ")
+
+
+def titles(metrics: Iterable[str]) -> dict[str, str]:
+  """Writes the names of some metrics so that they differ: `title`, but where two share that.
+
+  Example:
+    >>> titles(["eval_accuracy", "eval_loss", "loss"])
+    {'eval_accuracy': 'accuracy', 'eval_loss': 'eval_loss', 'loss': 'loss'}
+  """
+  found = {name: title(name) for name in metrics}
+  often = {text for text, count in collections.Counter(found.values()).items() if count > 1}
+  return {name: name if text in often else text for name, text in found.items()}
 
 
 def shown(metric: str, value: float) -> str:

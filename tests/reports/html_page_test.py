@@ -150,12 +150,43 @@ def test_a_model_that_gives_one_answer_is_called_so():
   assert said not in html_page.render(failed)  # a sentence that says more stands there
 
 
+def test_results_of_different_names_have_different_titles():
+  results = {"eval_accuracy": "0.5", "eval_loss": "0.25", "loss": "0.75"}
+  page = html_page.render(made_up_runs.subject(None, curves=None, results=results))
+  for title, value in (("accuracy", "0.5"), ("eval_loss", "0.25"), ("loss", "0.75")):
+    assert f"<dt>{title}</dt><dd>{value}</dd>" in page
+
+
+def test_nothing_is_called_wrong_where_all_is_right():
+  examples = made_up_runs.of_classes()
+  said = html_page.render(made_up_runs.subject(examples, curves=None))
+  assert "Most wrong examples" in said
+  assert "These are the 4 with the highest loss; 1 of them is wrong." in said
+  for case in examples.cases:
+    case.is_right = True
+  said = html_page.render(made_up_runs.subject(examples, curves=None))
+  assert "Most wrong examples" not in said
+  assert "Labels that are wrong" not in said
+  assert "All answers are right. These are the 4 with the highest loss." in said
+
+
+def test_long_options_have_the_whole_width():
+  examples = made_up_runs.of_choices()
+  assert 'class="case-body is-long"' not in html_page.render(
+    made_up_runs.subject(examples, curves=None)
+  )
+  case = examples.cases[0]
+  case.options = [case.options[0]._replace(name="a long choice " * 3), *case.options[1:]]
+  page = html_page.render(made_up_runs.subject(examples, curves=None))
+  assert page.count('class="case-body is-long"') == 1
+
+
 def test_words_say_what_they_contributed():
   page = html_page.render(made_up_runs.of_kind("classes"))
   found = pages.Elements(page)
   text = " ".join(" ".join(found.texts).split())
   assert "Which words led to “yes”" in text
-  assert f"Most for it: {' '.join(NASTY.split())} . Most against it: so ." in text
+  assert f"Most for it: “ {' '.join(NASTY.split())} ”. Most against it: “ so ”." in text
   assert '<span class="word is-against" style="--share: 40%">so</span>' in page
   assert '<span class="is-special">[CLS]</span>' in page
   card = next(each for each in pages.data_of(page)["examples"]["highest_loss"] if "words" in each)

@@ -47,3 +47,9 @@ def test_the_strongest_words_leave_special_tokens_out():
   assert [word.text for word in found.strongest(1)] == ["good"]
   assert [word.text for word in found.strongest(-1)] == ["bad"]
   assert words.Contribution("“yes”", []).largest == 0
+
+
+def test_a_word_that_is_strong_twice_is_named_once():
+  row = [words.Word(*each) for each in (("book", 1.0), ("the", 1.5), ("book", 2.0), ("a", 0.5))]
+  found = words.Contribution("“yes”", [row]).strongest(1, count=3)
+  assert [(word.text, word.share) for word in found] == [("book", 2.0), ("the", 1.5), ("a", 0.5)]

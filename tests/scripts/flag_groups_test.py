@@ -117,6 +117,15 @@ def test_describe_leaves_out_flags_of_absl():
   assert names == ["count", "do_lower_case", "plugin", "rate", "switch", "text", "verbose_errors"]
 
 
+def test_flags_of_libraries_are_none_of_the_script():
+  values = flags.FlagValues()
+  of_library = flags.Flag(flags.ArgumentParser(), flags.ArgumentSerializer(), "trace", None, "T.")
+  flags.DEFINE_string("text", None, "T.", flag_values=values)
+  values["trace"] = of_library
+  values.register_flag_by_module("tensorflow.python.tpu.flags", of_library)
+  assert flag_groups.own_names(values) == ["text"]
+
+
 @pytest.mark.parametrize(
   ("script", "cluster"), [("run_classifier", True), ("extract_features", False)]
 )

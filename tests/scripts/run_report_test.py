@@ -40,6 +40,15 @@ def test_examples_are_answered_where_the_run_evaluated(settings, asked, tmp_path
   assert "MRPC" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_student_names_its_teacher(tmp_path):
+  (tmp_path / "bert_config.json").write_text('{"num_hidden_layers": 6, "hidden_size": 384}')
+  (tmp_path / "eval_results.txt").write_text("eval_accuracy = 0.8063725\neval_loss = 0.5\n")
+  said = run_subject.teacher_of({"teacher": str(tmp_path)})
+  assert said == {"learned from": f"{tmp_path}, 6 layers of 384, accuracy 0.8063725"}
+  assert run_subject.teacher_of({"teacher": "gone"}) == {"learned from": "gone"}
+  assert run_subject.teacher_of({}) == {}
+
+
 @pytest.mark.parametrize(
   "error", [ValueError("the data are gone."), RuntimeError("a bug"), OSError(28, "No space left")]
 )
