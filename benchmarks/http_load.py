@@ -9,6 +9,7 @@ send, so that the load takes little of the processor from the server.
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import socket
@@ -172,9 +173,16 @@ def percentile(replies: Sequence[Reply], share: float) -> float:
 
 def free_port() -> int:
   """Finds a port of this machine that nobody listens on."""
-  with socket.socket() as found:
-    found.bind((HOST, 0))
-    return found.getsockname()[1]
+  return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+  """Finds some, no two of which are the same."""
+  with contextlib.ExitStack() as held:
+    found = [held.enter_context(socket.socket()) for _ in range(count)]
+    for each in found:
+      each.bind((HOST, 0))
+    return [each.getsockname()[1] for each in found]
 
 
 def wait_until_ready(

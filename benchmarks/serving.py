@@ -8,7 +8,8 @@ All servers have the same weights, run on the processor with all of its cores, a
 the last layer. A request has one text: of five, four are sentences of MRPC and one is a paragraph
 of SQuAD, up to 512 tokens. Each server is started, warmed up, measured with 1, 8 and 64 clients and
 stopped; then the next; and all again, --repeats times. With --overhead one short text goes to the
-server and to a bare `Predictor` in turns instead, and the difference is what the server adds.
+server and to a bare `Predictor` in turns instead, and the difference is what the server adds;
+beside them /health, which computes nothing: what the client and HTTP take of it.
 
   ours, onnxruntime          serve.py with `export_hub.py --format=onnx`, /v1/embeddings
   ours, onnxruntime int8     the same with --precision=int8
@@ -113,9 +114,14 @@ def _overhead(args, folder: str) -> None:
       connection.request("POST", server.path, body, {"Content-Type": "application/json"})
       connection.getresponse().read()
 
-    times: dict[str, list[float]] = {"Predictor": [], "serve.py": []}
+    def ask_health() -> None:
+      connection.request("GET", "/health")
+      connection.getresponse().read()
+
+    calls = {"Predictor": lambda: predictor([PROBE]), "serve.py": ask, "/health": ask_health}
+    times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(args.calls // _CALLS_IN_A_ROW + 1):
-      for name, call in (("Predictor", lambda: predictor([PROBE])), ("serve.py", ask)):
+      for name, call in calls.items():
         time.sleep(0.2)  # threads of the other one, which wait in a loop for a while, are at rest
         for _ in range(_CALLS_IN_A_ROW):
           start = time.perf_counter()
@@ -250,7 +256,7 @@ def _infinity(program: str, folder: str, engine: str) -> Server:
 
 def _bert_as_service(program: str, weights: str, folder: str) -> Server:
   def command(port):
-    ports = (http_load.free_port(), http_load.free_port())
+    ports = http_load.free_ports(2)
     return [
       *(program, "-model_dir", weights, "-cpu", "-num_worker", "1", "-http_port", str(port)),
       *("-port", str(ports[0]), "-port_out", str(ports[1]), "-max_seq_len", str(MAX_SEQ_LENGTH)),

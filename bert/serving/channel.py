@@ -5,8 +5,10 @@
   reply = await channel.compute(Work(0, rows), timeout_s=60)
   channel.kill()
 
-A thread for each process sends and receives, so that neither a full pipe nor a process that was
-stopped in the middle of an answer can stop the event loop.
+Work and answers go through a pair of sockets, which the event loop itself writes and reads, as much
+as they take at a time: neither a full one nor a process that was stopped in the middle of an answer
+can stop the loop, and no other thread has to wake up for a request. A thread for each process does
+what blocks: it starts the process, and waits for its end.
 """
 
 import asyncio
@@ -14,16 +16,19 @@ import atexit
 import contextlib
 import multiprocessing
 import multiprocessing.util  # whose own function at exit is registered before ours, and runs later
-import queue
+import pickle
+import socket
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
+from bert.serving import worker
 from bert.serving.errors import NotReady, WorkerDied
-from bert.serving.worker import Done, EngineLoad, Failed, Ready, Work, run
+from bert.serving.worker import Done, EngineLoad, Failed, Ready, Work
 
 _EXIT_S = 5.0  # that a process takes to be gone once it was killed
+_BUFFER_BYTES = 1 << 24  # of an answer: more than a batch usually has
 _alive: "weakref.WeakSet[Channel]" = weakref.WeakSet()
 
 
@@ -34,9 +39,10 @@ class Channel:
     """Takes what the process loads, and the number of its threads."""
     self._engines, self._threads = list(engines), threads
     self._process: Any = None
-    self._pipe: Any = None
-    self._calls: queue.SimpleQueue = queue.SimpleQueue()
-    self._thread = threading.Thread(target=self._serve, daemon=True, name="bert-worker")
+    self._is_killed = False
+    self._ended: asyncio.Future  # of the process; its error where it could not start
+    self._reader: asyncio.StreamReader
+    self._writer: asyncio.StreamWriter | None = None
     _alive.add(self)
 
   @property
@@ -51,8 +57,15 @@ class Channel:
       WorkerDied: it ended, or took too long.
       NotReady: it cannot load the engines; the text says why.
     """
-    self._thread.start()
-    reply = await self._call(self._started, timeout_s)
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=_BUFFER_BYTES)
+    loop = asyncio.get_running_loop()
+    self._ended = loop.create_future()
+    threading.Thread(
+      target=self._live, args=(theirs, loop), daemon=True, name="bert-worker"
+    ).start()
+    reply = await self._timed(self._received(), timeout_s)
     if isinstance(reply, Failed):
       self.kill()
       raise NotReady(reply.reason)
@@ -64,89 +77,96 @@ class Channel:
     Raises:
       WorkerDied: the process ended, or took too long and was killed.
     """
-    return await self._call(lambda: self._exchanged(work), timeout_s)
+    assert self._writer
+    self._writer.write(worker.packed(work))  # never waits: what the socket does not take is kept
+    return await self._timed(self._received(), timeout_s)
 
   def kill(self) -> None:
-    """Ends the process at once."""
+    """Ends the process at once; called in the event loop."""
+    self._kill_process()
+    if self._writer:
+      self._writer.transport.abort()
+    _alive.discard(self)
+
+  def _kill_process(self) -> None:
+    self._is_killed = True
     if self._process is not None and self._process.is_alive():
       with contextlib.suppress(OSError):
         self._process.kill()
-    self._calls.put(None)
-    _alive.discard(self)
 
   # -------------------------------------------------------------------------------------------
   # In the event loop.
 
-  async def _call(self, function: Callable[[], Any], timeout_s: float) -> Any:
-    loop = asyncio.get_running_loop()
-    future = loop.create_future()
-    self._calls.put((function, loop, future))
-    done, _ = await asyncio.wait([future], timeout=timeout_s)
-    if not done:
-      self.kill()
-      raise WorkerDied(f"The model took longer than {timeout_s:g} s, and was stopped.")
-    return future.result()
+  async def _timed(self, reply: Awaitable[Any], timeout_s: float) -> Any:
+    """Waits for a reply; after a timeout the process is killed, and there is none."""
+    is_late = False
 
-  # -------------------------------------------------------------------------------------------
-  # In the thread.
+    def end() -> None:
+      nonlocal is_late
+      is_late = True
+      self.kill()  # which ends `reply`, too
 
-  def _serve(self) -> None:
-    while (call := self._calls.get()) is not None:
-      function, loop, future = call
-      try:
-        result, error = function(), None
-      except Exception as caught:  # whoever waits gets it
-        result, error = None, caught
-      with contextlib.suppress(RuntimeError):  # the loop may be closed
-        loop.call_soon_threadsafe(_settle, future, result, error)
-      del call, function, result, error  # which would keep the rows until the next call
-    if self._process is not None:
-      self._process.kill()  # if it was not there yet when `kill` was called
-      self._process.join(_EXIT_S)
-      self._pipe.close()
-
-  def _started(self) -> Any:
-    context = multiprocessing.get_context("spawn")
-    self._pipe, theirs = context.Pipe()
-    arguments = (theirs, self._engines, self._threads)
-    self._process = context.Process(target=run, args=arguments, daemon=True)
-    self._process.start()
-    theirs.close()  # so that the end of the process ends the pipe
-    return self._received()
-
-  def _exchanged(self, work: Work) -> Any:
+    timer = asyncio.get_running_loop().call_later(timeout_s, end)
     try:
-      self._pipe.send(work)
-    except OSError:
-      raise self._death() from None
-    return self._received()
+      return await reply
+    except WorkerDied:
+      if is_late:
+        raise WorkerDied(f"The model took longer than {timeout_s:g} s, and was stopped.") from None
+      raise
+    finally:
+      timer.cancel()
 
-  def _received(self) -> Any:
+  async def _received(self) -> Any:
     try:
-      return self._pipe.recv()
-    except (EOFError, OSError):
-      raise self._death() from None
+      size = worker.size_of(await self._reader.readexactly(worker.HEAD_BYTES))
+      return pickle.loads(await self._reader.readexactly(size))
+    except (asyncio.IncompleteReadError, OSError):
+      raise await self._death() from None
 
-  def _death(self) -> WorkerDied:
-    self._process.join(_EXIT_S)
+  async def _death(self) -> WorkerDied:
+    if not self._is_killed:
+      await asyncio.wait([self._ended], timeout=_EXIT_S)
+    if self._ended.done() and (error := self._ended.exception()):
+      raise error
     code = self._process.exitcode
     how = f"by signal {-code}" if code and code < 0 else f"with code {code}"
     return WorkerDied(f"The process that computes ended {how}. It is started again.")
 
+  # -------------------------------------------------------------------------------------------
+  # In the thread.
 
-def _settle(future: asyncio.Future, result: Any, error: Exception | None) -> None:
-  """Gives a result or an error to whoever waits, if anybody still does."""
-  if future.done():
-    return
+  def _live(self, theirs: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+    """Starts the process, waits for its end, and tells the loop."""
+    error = None
+    try:
+      self._start_process(theirs)
+      if self._is_killed:  # before it was there
+        self._kill_process()
+      self._process.join()
+    except Exception as caught:  # whoever waits gets it
+      error = caught
+    with contextlib.suppress(RuntimeError):  # the loop may be closed
+      loop.call_soon_threadsafe(_settle, self._ended, error)
+
+  def _start_process(self, theirs: socket.socket) -> None:
+    with theirs:  # it has its own then, with whose end ours ends
+      context = multiprocessing.get_context("spawn")
+      arguments = (theirs, self._engines, self._threads)
+      process = context.Process(target=worker.run, args=arguments, daemon=True)
+      process.start()
+      self._process = process
+
+
+def _settle(ended: asyncio.Future, error: Exception | None) -> None:
   if error is None:
-    future.set_result(result)
+    ended.set_result(None)
   else:
-    future.set_exception(error)
-    future.exception()  # nobody may ask for it after a timeout
+    ended.set_exception(error)
+    ended.exception()  # nobody may ask for it
 
 
 @atexit.register
 def _kill_all() -> None:
   """Kills what is left, because Python would wait for processes that ignore its signal to end."""
   for channel in list(_alive):
-    channel.kill()
+    channel._kill_process()

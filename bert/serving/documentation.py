@@ -28,7 +28,7 @@ _MEANINGS = {
   403: "A page of another site asks.",
   404: "The model is unknown.",
   408: "The body did not come in time.",
-  413: "The body is too large, or has too many texts.",
+  413: "The body is too large, has too many texts, or takes too long to compute.",
   422: "The model does not take the input.",
   424: "The model failed.",
   429: "Too much is queued; Retry-After says when to ask again.",

@@ -163,7 +163,8 @@ class Limits:
       elif gone.done():
         raise _ClientGoneError
       else:
-        raise TimedOut(f"There was no answer within {self._settings.timeout_s:g} seconds.")
+        seconds = f"{self._settings.timeout_s:g} seconds (--timeout_s)"
+        raise TimedOut(f"There was no answer within {seconds}.")
     finally:
       gone.cancel()
       if not run.done():

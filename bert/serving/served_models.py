@@ -126,12 +126,15 @@ class ServedModel:
     """The numbers of the processes that compute."""
     return self._deployment.pids if self._deployment else []
 
-  async def compute(self, ability: str, items: Sequence[Any]) -> Computed:
+  async def compute(
+    self, ability: str, items: Sequence[Any], timeout_s: float = math.inf
+  ) -> Computed:
     """Computes the results of items; if it is cancelled they leave the queue.
 
     Args:
       ability: one of `servable.abilities`.
       items: each as its processor takes it.
+      timeout_s: after which nobody waits: what takes longer by itself is refused at once.
 
     Raises:
       ServingError: there is no result; see its classes.
@@ -145,11 +148,13 @@ class ServedModel:
     with self._admission.request():
       deployment.users += 1
       try:
-        return await self._computed(deployment, ability, items)
+        return await self._computed(deployment, ability, items, timeout_s)
       finally:
         deployment.leave()
 
-  async def _computed(self, deployment: Deployment, ability: str, items: Sequence[Any]) -> Computed:
+  async def _computed(
+    self, deployment: Deployment, ability: str, items: Sequence[Any], timeout_s: float
+  ) -> Computed:
     processor = deployment.servable.abilities[ability].processor
     start = time.perf_counter()
     if usual := deployment.usual_pool(ability):  # before texts become tokens, which takes time
@@ -159,6 +164,7 @@ class ServedModel:
     rows = [row for its_rows in features for row in its_rows]
     lengths = [processor.num_tokens(row) for row in rows]
     pool, engine = await deployment.pool_of(ability)
+    check_time(pool, sum(lengths), timeout_s)
     self._admission.check_wait(pool, sum(lengths))
     found = await pool.compute(engine, rows, lengths)
     outputs = iter(found.outputs)
@@ -314,6 +320,16 @@ def _finished(processor: Processor, raw: Sequence[tuple[ItemRows, list[Outputs]]
 
 # ---------------------------------------------------------------------------------------------
 # Whether a request is taken.
+
+
+def check_time(pool: WorkerPool, tokens: int, timeout_s: float) -> None:
+  """Raises a `TooLarge` where a request of N tokens takes too long though nothing else waits."""
+  seconds = pool.compute_s(tokens)
+  if seconds > timeout_s:
+    raise TooLarge(
+      f"The request has {tokens:,} tokens, which take about {seconds:.0f} s here, but an answer "
+      f"may take {timeout_s:g} (--timeout_s). Send the texts in several requests."
+    )
 
 
 class Admission:

@@ -102,7 +102,7 @@ class Service:
       )
     facts = request.scope.setdefault(FACTS, {})
     facts |= {"model": model.name, "items": len(items)}
-    computed = await model.compute(ability, items)
+    computed = await model.compute(ability, items, self.settings.timeout_s)
     facts["tokens"] = sum(computed.tokens)
     self.metrics.computed(model.name, computed)
     return computed

@@ -1,20 +1,22 @@
-"""The process that computes: rows come through a pipe, arrays go back.
+"""The process that computes: rows come through a socket, arrays go back.
 
-  process = context.Process(target=run, args=(pipe, engines, threads))
+  process = context.Process(target=run, args=(connection, engines, threads))
 
 It loads the engines, tries each with a short and a long row, and says that it is ready. It ignores
 the signals that stop a server, because the front process still wants the answers to what is queued,
-and it ends when the pipe does, however the front process ended.
+and it ends when the socket does, however the front process ended.
 """
 
 import contextlib
 import functools
 import os
+import pickle
 import signal
+import socket
+import struct
 import time
 from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -66,8 +68,41 @@ class Failed(NamedTuple):
   reason: str
 
 
-def run(pipe: Connection, engines: Sequence[EngineLoad], threads: int | None) -> None:
-  """Loads, and computes until the pipe ends; the main function of the process.
+# ---------------------------------------------------------------------------------------------
+# What goes through the socket: the size of a pickle, then the pickle.
+
+_HEAD = struct.Struct("!Q")
+HEAD_BYTES = _HEAD.size
+
+
+def packed(message: NamedTuple) -> bytes:
+  """Returns the bytes of a message, with their size before them."""
+  content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+  return _HEAD.pack(len(content)) + content
+
+
+def size_of(head: bytes) -> int:
+  """Returns how many bytes come after the first `HEAD_BYTES`."""
+  return _HEAD.unpack(head)[0]
+
+
+def _received(file: BinaryIO) -> Work:
+  """Waits for work; an `EOFError` where the socket has ended."""
+  head = file.read(HEAD_BYTES)
+  if len(head) < HEAD_BYTES:
+    raise EOFError
+  content = file.read(size_of(head))
+  if len(content) < size_of(head):
+    raise EOFError
+  return pickle.loads(content)
+
+
+# ---------------------------------------------------------------------------------------------
+# The process.
+
+
+def run(connection: socket.socket, engines: Sequence[EngineLoad], threads: int | None) -> None:
+  """Loads, and computes until the socket ends; the main function of the process.
 
   Sends `Ready` or `Failed`, and then for each `Work` a `Done` or `Failed`.
   """
@@ -77,13 +112,14 @@ def run(pipe: Connection, engines: Sequence[EngineLoad], threads: int | None) ->
     loaded, ready = _loaded(engines, threads)
   except Exception as error:  # whatever it is, the front process has to say it
     with contextlib.suppress(OSError):
-      pipe.send(Failed(reason_of(error)))
+      connection.sendall(packed(Failed(reason_of(error))))
     return
+  file = connection.makefile("rb")
   try:
-    pipe.send(ready)
+    connection.sendall(packed(ready))
     while True:
-      work = pipe.recv()
-      pipe.send(_computed(loaded[work.engine], work.rows))
+      work = _received(file)
+      connection.sendall(packed(_computed(loaded[work.engine], work.rows)))
   except (EOFError, OSError):
     # Without the end of Python, whose threads and destructors have nothing to save here.
     os._exit(0)

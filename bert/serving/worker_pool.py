@@ -101,8 +101,11 @@ class WorkerPool:
 
   def wait_s(self, tokens: int) -> float:
     """Returns how long a request of N tokens would wait, if it came now, in seconds."""
-    ahead = self.queue.tokens_ahead(tokens)
-    return ahead / self.tokens_per_second if self.tokens_per_second else 0.0
+    return self.compute_s(self.queue.tokens_ahead(tokens))
+
+  def compute_s(self, tokens: int) -> float:
+    """Returns how long all processes would compute a request of N tokens, in seconds."""
+    return tokens / self.tokens_per_second if self.tokens_per_second else 0.0
 
   async def start(self) -> None:
     """Starts the processes, and waits until all are ready.

@@ -10,7 +10,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
+from benchmarks.http_load import free_port
 from tests.kit.documents import FAILS, Block, blocks
 from tests.kit.paths import ROOT
 
@@ -79,13 +79,6 @@ def environment() -> dict[str, str]:
   path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
   kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
   return kept | {"PATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
-
-
-def free_port() -> int:
-  """A port of this machine that nobody listens at."""
-  with socket.socket() as found:
-    found.bind(("127.0.0.1", 0))
-    return found.getsockname()[1]
 
 
 class _Ports:

@@ -13,13 +13,13 @@ import contextlib
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from benchmarks.http_load import free_ports
 from bert import run_classifier, run_ner, run_pretraining, run_similarity, run_squad, run_swag
 from bert.checkpoints import finding
 from bert.io import record_files
@@ -177,7 +177,7 @@ def run_script(name: str, folder: pathlib.Path, strategy: str):
 
 def run_job(program: str, arguments: list, folder: pathlib.Path) -> list[tuple[int, str]]:
   """Runs a module as the two workers of a job; (exit code, stderr) of each."""
-  addresses = [f"127.0.0.1:{port}" for port in _free_ports(2)]
+  addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
   workers, logs = [], [folder / f"{arguments[0]}-{index}.stderr" for index in range(2)]
   for index in range(2):
     config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
@@ -200,16 +200,6 @@ def run_job(program: str, arguments: list, folder: pathlib.Path) -> list[tuple[i
 def environment(**more) -> dict[str, str]:
   """Of a process that imports from this project and its tests."""
   return {**os.environ, "PYTHONPATH": str(ROOT), **more}
-
-
-def _free_ports(count):
-  holders = [socket.socket() for _ in range(count)]
-  for holder in holders:
-    holder.bind(("127.0.0.1", 0))
-  ports = [holder.getsockname()[1] for holder in holders]
-  for holder in holders:
-    holder.close()
-  return ports
 
 
 # ---------------------------------------------------------------------------------------------

@@ -114,6 +114,17 @@ def test_a_client_that_goes_away_cancels_its_work(running):
   assert running.model.cancelled == 1
 
 
+def test_a_client_that_closes_its_side_counts_as_gone(running):
+  """The system says the same of it as of one that is gone, whose work would be in vain."""
+  running.model.wait = lambda: asyncio.sleep(30)
+  with running.connect() as connection:
+    connection.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(EMBED) + EMBED)
+    connection.shutdown(socket.SHUT_WR)
+    assert rest_of(connection) == b""  # at once, and not after the 30 seconds
+  running.model.wait = None
+  assert running.ask()[0] == 200
+
+
 def test_nonsense_ends_with_400(running):
   with running.connect() as connection:
     connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 TLS?\r\n\r\n")

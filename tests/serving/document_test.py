@@ -10,8 +10,9 @@ import sys
 
 import pytest
 
+from benchmarks.http_load import free_port
 from tests.kit.documents import blocks
-from tests.kit.page_runs import environment, free_port, make_like_a_checkout, served
+from tests.kit.page_runs import environment, make_like_a_checkout, served
 from tests.kit.paths import ROOT
 
 MARKER = "a server: tests/serving/document_test.py"

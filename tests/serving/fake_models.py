@@ -66,7 +66,7 @@ class FakeModel:
     self.calls: list[tuple[str, Any]] = []
     self.cancelled = 0
 
-  async def compute(self, ability: str, items: Sequence[Any]) -> Computed:
+  async def compute(self, ability: str, items: Sequence[Any], timeout_s: float = 0) -> Computed:
     self.calls.append((ability, list(items)))
     if self.trouble:
       raise self.trouble

@@ -247,6 +247,20 @@ def test_a_request_that_would_wait_too_long_is_refused(channels, folder, items):
   asyncio.run(main())
 
 
+@pytest.mark.parametrize("items", [["1 " * 200], ["1"] * 200], ids=["one text", "many"])
+def test_a_request_that_takes_longer_than_anybody_waits_is_refused_at_once(channels, folder, items):
+  async def main():
+    # 1,000 tokens a second: 100 tokens may be computed.
+    async with serving(folder, max_batch_tokens=200) as models:
+      model = models.find()
+      with pytest.raises(TooLarge, match=r"200 tokens, .* but an answer may take 0\.1 \(--timeout"):
+        await model.compute("answers", items, timeout_s=0.1)
+      assert (await model.compute("answers", items, timeout_s=0.3)).tokens
+      assert (await model.compute("answers", items)).tokens  # where no time is set
+
+  asyncio.run(main())
+
+
 def test_a_batch_must_hold_the_longest_text(channels, folder):
   async def main():
     with pytest.raises(ValueError, match=r"max_batch_tokens is 15, but .* max_seq_length = 16"):

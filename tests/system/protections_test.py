@@ -23,7 +23,7 @@ SAME_PLACES: dict[tuple[str, str, str], list[Protection]] = {}
 for _each in PROTECTIONS:
   SAME_PLACES.setdefault((_each.where, _each.without, _each.test), []).append(_each)
 # What tests read beside the modules.
-_BESIDE = ("tests", "samples", "pyproject.toml", "requirements.lock")
+_BESIDE = ("tests", "examples", "benchmarks", "samples", "pyproject.toml", "requirements.lock")
 
 
 def test_there_are_enough_and_none_twice():

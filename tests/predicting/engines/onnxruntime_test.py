@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -52,6 +53,33 @@ def test_nothing_is_reported_to_others(module):
   without = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
   command = [sys.executable, "-c", program]
   assert subprocess.run(command, env=without, capture_output=True, check=True).stdout == b"1\n"
+
+
+@pytest.mark.parametrize(
+  ("version", "expected"), [("1.23.2", ["0", None]), ("1.27.0", [None, "100"])]
+)
+def test_threads_leave_the_cores_to_others(tmp_path, monkeypatch, version, expected):
+  """By no spinning at all, or a short one where onnxruntime has it: one of the two settings."""
+  found = []
+  session = onnxruntime.InferenceSession
+
+  def opened(path, options, **more):
+    found.append([_entry(options, name) for name in ("allow_spinning", "spin_duration_us")])
+    return session(path, options, **more)
+
+  monkeypatch.setattr(onnxruntime, "InferenceSession", opened)
+  monkeypatch.setattr(onnxruntime, "__version__", version)
+  path = write(tmp_path / "model.onnx")
+  for shares, entries in ((True, expected), (False, [None, None])):
+    engine.load(path, threads=2, shares_cores=shares)
+    assert found.pop() == entries
+
+
+def _entry(options, name):
+  try:
+    return options.get_session_config_entry(f"session.intra_op.{name}")
+  except RuntimeError:  # it is not set
+    return None
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32])
