@@ -17,6 +17,7 @@ import io
 import json
 import os
 import re
+import weakref
 import zipfile
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -67,6 +68,9 @@ class KerasFile:
     """
     self.path = os.fspath(path)
     config, self._h5 = _open(self.path)
+    # HDF5 closes what is open when the process ends. That file is one of Python's, which is gone by
+    # then: a model that is still held would end a finished program in a segmentation fault.
+    weakref.finalize(self, self._h5.close)
     self._layers = list(keras_model.layers_of(config))
     self._datasets = self._find_datasets()
     self.contents = {n: _described(self._datasets[n]) for n in sorted(self._datasets)}

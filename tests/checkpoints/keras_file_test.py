@@ -3,6 +3,8 @@
 Alone: python -m pytest tests/checkpoints/keras_file_test.py (back: tests/keras3/saving_test.py)
 """
 
+import subprocess
+import sys
 import zipfile
 
 import keras
@@ -23,6 +25,7 @@ from bert.modeling import BertModel
 from bert.predicting.predictor import Predictor
 from tests.kit import exports
 from tests.kit.keras_models import TINY, on_tensorflow, random_inputs
+from tests.kit.paths import ROOT
 
 pytestmark = on_tensorflow
 SIZES = {**TINY, "vocab_size": len(exports.VOCAB)}
@@ -231,6 +234,17 @@ def test_an_archive_that_was_compressed_again(classifier, tmp_path):
   assert first.contents == second.contents
   for name in first.contents:
     np.testing.assert_array_equal(first.read(name), second.read(name))
+
+
+def test_a_file_that_is_held_until_the_end_does_not_crash_the_program(classifier):
+  """As TensorFlow's graphs of an export hold it, whose objects outlive the interpreter."""
+  held = """
+import ctypes, sys
+from bert.checkpoints.keras_file import KerasFile
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(KerasFile(sys.argv[1])))
+"""
+  done = subprocess.run([sys.executable, "-c", held, classifier[0]], cwd=ROOT, check=False)
+  assert done.returncode == 0
 
 
 def test_models_that_only_keras_has(tmp_path):
