@@ -16,7 +16,6 @@ import atexit
 import contextlib
 import multiprocessing
 import multiprocessing.util  # whose own function at exit is registered before ours, and runs later
-import pickle
 import socket
 import threading
 import weakref
@@ -119,7 +118,7 @@ class Channel:
   async def _received(self) -> Any:
     try:
       size = worker.size_of(await self._reader.readexactly(worker.HEAD_BYTES))
-      return pickle.loads(await self._reader.readexactly(size))
+      return worker.unpacked(await self._reader.readexactly(size))
     except (asyncio.IncompleteReadError, OSError):
       raise await self._death() from None
 

@@ -69,7 +69,9 @@ class Failed(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------
-# What goes through the socket: the size of a pickle, then the pickle.
+# What goes through the socket: the size of a pickle, then the pickle. Both ends are processes of this
+# program, as with the connections of `multiprocessing`, which pickle too. The socket has no name
+# that others could connect to.
 
 _HEAD = struct.Struct("!Q")
 HEAD_BYTES = _HEAD.size
@@ -79,6 +81,11 @@ def packed(message: NamedTuple) -> bytes:
   """Returns the bytes of a message, with their size before them."""
   content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
   return _HEAD.pack(len(content)) + content
+
+
+def unpacked(content: bytes) -> Any:
+  """Returns the message; only for what the process at the other end of the socket sent."""
+  return pickle.loads(content)
 
 
 def size_of(head: bytes) -> int:
@@ -94,7 +101,7 @@ def _received(file: BinaryIO) -> Work:
   content = file.read(size_of(head))
   if len(content) < size_of(head):
     raise EOFError
-  return pickle.loads(content)
+  return unpacked(content)
 
 
 # ---------------------------------------------------------------------------------------------
