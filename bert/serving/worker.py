@@ -69,9 +69,9 @@ class Failed(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------
-# What goes through the socket: the size of a pickle, then the pickle. Both ends are processes of this
-# program, as with the connections of `multiprocessing`, which pickle too. The socket has no name
-# that others could connect to.
+# What goes through the socket: the size of a pickle, then the pickle. Both ends are processes of
+# this program, as with the connections of `multiprocessing`, which pickle too. The socket has no
+# name that others could connect to.
 
 _HEAD = struct.Struct("!Q")
 HEAD_BYTES = _HEAD.size

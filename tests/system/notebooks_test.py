@@ -29,7 +29,7 @@ def test_it_is_kept_without_outputs(path):
     assert (cell["outputs"], cell["execution_count"]) == ([], None)
 
 
-@pytest.mark.ci
+@pytest.mark.slow  # a minute; the tutorial of transformers' classes is run in CI
 def test_tfbert_classes_learns(tmp_path):
   cells = cells_of(ROOT / "examples" / "tfbert_classes.ipynb")
   code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
