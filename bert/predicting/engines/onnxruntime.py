@@ -20,6 +20,7 @@ from absl import logging
 from bert.exporting.onnx.names import INPUTS, INT8_BITS
 from bert.io import installation, processor
 from bert.predicting.engines.engine import Arrays
+from bert.predicting.engines.onnx_inputs import OnnxInputs, shapes
 
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 _REMEDY = "Export it anew: export_hub.py --format=onnx."
@@ -41,13 +42,12 @@ class OnnxRuntimeEngine:
     self._session, self._path = session, path
     types = {each.name: each.type for each in session.get_inputs()}
     _check_inputs(types, path)
-    self._names = {name: own for name, own in INPUTS.items() if own in types}
-    self._types = {own: _TYPES[types[own]] for own in self._names.values()}
+    self._inputs = OnnxInputs({own: _TYPES[type_] for own, type_ in types.items()}, path)
     self._outputs = [each.name for each in session.get_outputs()]
     self._options = onnxruntime.RunOptions()
     self._options.log_severity_level = 4  # its errors are raised, and said better here
     self._options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-    self.inputs = tuple(self._names)
+    self.inputs = self._inputs.names
 
   def __call__(self, batch: Arrays) -> dict[str, np.ndarray]:
     """See `engine.Engine`.
@@ -55,16 +55,13 @@ class OnnxRuntimeEngine:
     Raises:
       ValueError: an input is missing, or the model cannot compute the batch.
     """
-    if missing := [name for name in self._names if name not in batch]:
-      raise ValueError(f"{self._path} reads {', '.join(missing)}, which the batch lacks.")
-    given = {own: np.asarray(batch[name], self._types[own]) for name, own in self._names.items()}
+    given = self._inputs.arrays(batch)
     try:
       results = self._session.run(self._outputs, given, self._options)
     except Exception as error:  # of the library, which has many classes
-      shapes = ", ".join(f"{name} {list(values.shape)}" for name, values in given.items())
       raise ValueError(
-        f"{self._path} cannot compute {shapes}: {_reason(error)}. Rows are no longer than the "
-        "positions of the model (max_position_embeddings in its config.json), and ids lie in "
+        f"{self._path} cannot compute {shapes(given)}: {_reason(error)}. Rows are no longer than "
+        "the positions of the model (max_position_embeddings in its config.json), and ids lie in "
         "its vocabulary."
       ) from None
     return dict(zip(self._outputs, results, strict=True))
@@ -130,8 +127,6 @@ def _check_inputs(types: dict[str, str], path: str) -> None:
   known = ", ".join(INPUTS.values())
   if unknown := sorted(types.keys() - set(INPUTS.values())):
     raise ValueError(f"{path} reads {', '.join(unknown)}; models of texts read {known}.")
-  if "input_ids" not in types:
-    raise ValueError(f"{path} reads no input_ids; models of texts read {known}.")
   if wrong := sorted(f"{name}: {type_}" for name, type_ in types.items() if type_ not in _TYPES):
     raise ValueError(f"{path} reads {', '.join(wrong)}; models of texts read int64. {_REMEDY}")
 

@@ -16,6 +16,7 @@ from absl import logging
 from bert.exporting.onnx.names import INPUTS
 from bert.io import installation
 from bert.predicting.engines.engine import Arrays
+from bert.predicting.engines.onnx_inputs import OnnxInputs, shapes
 
 _TYPES = {"i64": np.int64, "i32": np.int32}
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
@@ -39,12 +40,11 @@ class OpenVinoEngine:
     for name, type_ in types.items():
       if name not in INPUTS.values() or type_ not in _TYPES:
         raise ValueError(f"{path} reads {name} ({type_}); models of texts read {known} as int64.")
-    self._names = {name: own for name, own in INPUTS.items() if own in types}
-    self._types = {own: _TYPES[types[own]] for own in self._names.values()}
+    self._inputs = OnnxInputs({own: _TYPES[type_] for own, type_ in types.items()}, path)
     # Compiling adds names to outputs, and the first one may be another then.
     self._outputs = [each.any_name for each in model.outputs]
     self._num_words = _num_words(model)
-    self.inputs = tuple(self._names)
+    self.inputs = self._inputs.names
 
   def __call__(self, batch: Arrays) -> dict[str, np.ndarray]:
     """See `engine.Engine`.
@@ -52,17 +52,14 @@ class OpenVinoEngine:
     Raises:
       ValueError: an input is missing, or the model cannot compute the batch.
     """
-    if missing := [name for name in self._names if name not in batch]:
-      raise ValueError(f"{self._path} reads {', '.join(missing)}, which the batch lacks.")
-    given = {own: np.asarray(batch[name], self._types[own]) for name, own in self._names.items()}
+    given = self._inputs.arrays(batch)
     self._check_ids(given["input_ids"])
     try:
       results = self._request.infer(given)
     except RuntimeError as error:
-      shapes = ", ".join(f"{name} {list(values.shape)}" for name, values in given.items())
       raise ValueError(
-        f"{self._path} cannot compute {shapes}: {_reason(error)}. Rows are no longer than the "
-        "positions of the model (max_position_embeddings in its config.json)."
+        f"{self._path} cannot compute {shapes(given)}: {_reason(error)}. Rows are no longer than "
+        "the positions of the model (max_position_embeddings in its config.json)."
       ) from None
     return {name: results[place] for place, name in enumerate(self._outputs)}
 

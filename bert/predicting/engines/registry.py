@@ -35,8 +35,11 @@ _ENGINES = {
   "tensorflow": EngineKind("bert.predicting.engines.tensorflow", "tensorflow"),
   "onnxruntime": EngineKind("bert.predicting.engines.onnxruntime", "onnxruntime", "onnx", "onnx"),
   "openvino": EngineKind(
-    *("bert.predicting.engines.openvino", "openvino", "openvino", "onnx"),
-    {"float32": "float32", "bfloat16": "float32"},
+    "bert.predicting.engines.openvino",
+    "openvino",
+    "openvino",
+    "onnx",
+    computed={"float32": "float32", "bfloat16": "float32"},
   ),
   "litert": EngineKind("bert.predicting.engines.litert", "ai_edge_litert", "litert", "litert"),
 }

@@ -8,41 +8,14 @@ import subprocess
 import sys
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 from bert.exporting.onnx.names import INT8_BITS
 from bert.io import installation, processor
 from bert.predicting.engines import onnxruntime as engine
-
-BATCH = {"input_ids": np.array([[3, 1], [2, 0]], np.int32), "input_mask": np.ones((2, 2), np.int32)}
-
-
-def write(path, inputs=("input_ids", "attention_mask"), kind=TensorProto.INT64, **changes):
-  """A model that looks words up in a table of 4, and multiplies by the mask."""
-  table = numpy_helper.from_array(np.arange(4, dtype=np.float32), "table")
-  first, last = inputs[0], inputs[-1]
-  kinds = {first: kind, last: changes.pop("mask_kind", kind)}
-  nodes = [
-    helper.make_node(changes.pop("operator", "Gather"), ["table", first], ["rows"]),
-    helper.make_node("Cast", [last], ["mask"], to=TensorProto.FLOAT),
-    helper.make_node("Mul", ["rows", "mask"], ["scores"]),
-  ]
-  sizes = ["batch", "sequence"]
-  graph = helper.make_graph(
-    nodes,
-    "g",
-    [helper.make_tensor_value_info(name, kinds[name], sizes) for name in inputs],
-    [helper.make_tensor_value_info("scores", TensorProto.FLOAT, sizes)],
-    [table],
-  )
-  opset = helper.make_opsetid("", changes.pop("opset", 18))
-  model = helper.make_model(graph, opset_imports=[opset], ir_version=changes.pop("ir_version", 8))
-  helper.set_model_props(model, changes)
-  onnx.save(model, str(path))
-  return str(path)
+from tests.kit.onnx_files import BATCH, check_refusal, write
 
 
 @pytest.mark.parametrize(
@@ -115,10 +88,7 @@ BAD_FILES = {  # changes of the model -> message
 
 @pytest.mark.parametrize("what", BAD_FILES)
 def test_models_that_are_refused(tmp_path, what):
-  changes, message = BAD_FILES[what]
-  with pytest.raises(ValueError, match=rf"model\.onnx .*{message}") as error:
-    engine.load(write(tmp_path / "model.onnx", **changes))
-  assert "\n" not in str(error.value)
+  check_refusal(engine.load, tmp_path, *BAD_FILES[what])
 
 
 def test_files_that_are_no_model(tmp_path):
