@@ -11,7 +11,7 @@ import pytest
 
 from bert import report
 from bert.checkpoints import finding, reading
-from bert.scripts import report_pages, run_subject
+from bert.scripts import answered_examples, report_pages, run_subject
 from bert.tasks import kinds
 from tests.kit import every_script, own_tasks
 from tests.kit.script_runs import Script, check_help, results_in
@@ -151,6 +151,23 @@ def test_a_run_has_a_report(name, files, tmp_path):
   if name == "run_classifier":
     assert "The report has no examples: " in done.err
     assert "There are no examples: " in (tmp_path / "b.html").read_text()
+
+
+@pytest.mark.ci
+def test_examples_are_answered_in_the_dtype_of_the_run(files, tmp_path, monkeypatch):
+  """Otherwise a close call is counted otherwise than in eval_results.txt."""
+  asked, load = [], answered_examples.registry.load
+
+  def remembering(*arguments, dtype, **options):
+    asked.append(dtype)
+    return load(*arguments, dtype=dtype, **options)
+
+  monkeypatch.setattr(answered_examples.registry, "load", remembering)
+  flags = every_script.flags("run_classifier", files, tmp_path)
+  for n, dtype in enumerate(("bfloat16", "float32")):
+    flags |= {"output_dir": tmp_path / str(n), "dtype": dtype}
+    every_script.script("run_classifier").run_well(**flags, report=True)
+  assert asked == ["bfloat16", "float32"]
 
 
 @pytest.mark.slow

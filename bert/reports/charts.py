@@ -38,10 +38,10 @@ def reliability(bins: Sequence[Bin]) -> str:
   figure = drawing.new_figure(_WIDTH, 3.6)
   panel = figure.subplots()
   style = {"color": drawing.NOTE_COLOR, "linestyle": "--", "linewidth": 1.2}
-  panel.plot([0, 100], [0, 100], label="as sure as right", **style)
+  panel.plot([0, 100], [0, 100], label="perfect calibration", **style)
   middles = [50 * (each.low + each.high) for each in bins]
   panel.bar(middles, [100 * b.right for b in bins], 8.5, color=drawing.MAIN_COLOR, label="right")
-  drawing.plain_axes(panel, "Are sure answers right?", "probability in %", "right answers in %")
+  drawing.plain_axes(panel, "Reliability diagram", "probability in %", "right answers in %")
   panel.set_xlim(0, 100)
   panel.set_ylim(0, 105)
   figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
@@ -49,7 +49,7 @@ def reliability(bins: Sequence[Bin]) -> str:
 
 
 def scatter(pairs: Sequence[tuple[float, float]], name: str) -> str:
-  """Draws numbers over the right ones, at most a thousand."""
+  """Draws predicted numbers over gold ones, at most a thousand."""
   points = np.asarray(pairs, np.float64)
   points = points[np.isfinite(points).all(axis=1)]
   if not len(points):
@@ -62,7 +62,7 @@ def scatter(pairs: Sequence[tuple[float, float]], name: str) -> str:
   panel.plot(ends, ends, label="equal", **style)
   style = {"color": drawing.MAIN_COLOR, "alpha": 0.5, "markersize": 5, "linestyle": ""}
   panel.plot(points[:, 0], points[:, 1], marker="o", markeredgewidth=0, label="example", **style)
-  drawing.plain_axes(panel, f"The model's {name} over the right one", "right", "given")
+  drawing.plain_axes(panel, f"Predicted {name} over the gold one", "gold", "predicted")
   figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
   return svg_of(figure, "scatter")
 

@@ -183,5 +183,8 @@ def _json_of(rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _numbers_of(card: dict[str, Any]) -> dict[str, Any]:
-  given, losses = ([getattr(each, name) for each in card["answers"]] for name in ("given", "loss"))
-  return {"number": card["number"], "expected": card["expected"], "given": given, "loss": losses}
+  answers = card["answers"]
+  return {
+    **{name: card[name] for name in ("number", "expected")},
+    **{name: [getattr(each, name) for each in answers] for name in ("predicted", "loss")},
+  }

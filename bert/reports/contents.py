@@ -55,7 +55,7 @@ def of_examples(examples: Examples, most_cases: int) -> dict[str, Any]:
   bins = statistics.calibration(cases)
   matrix = statistics.confusion(examples)
   numbers_of = cases if shown.number_name else []
-  pairs = [(float(right), float(given)) for case in numbers_of for right, given in case.pairs]
+  pairs = [(float(gold), float(said)) for case in numbers_of for gold, said in case.pairs]
   first, further = _chosen(examples, most_cases)
   labels = {label: n for n, label in enumerate(matrix.labels)} if matrix else {}
   verdict = _verdict(examples)
@@ -119,9 +119,9 @@ def _num_wrong(cases: Sequence[Case]) -> int | None:
 def _confusions(matrix: statistics.Matrix) -> list[tuple[str, str, int]]:
   """Lists the most frequent pairs of different classes."""
   found = [
-    (right, given, matrix.counts[row][column])
-    for row, right in enumerate(matrix.labels)
-    for column, given in enumerate(matrix.labels)
+    (gold, predicted, matrix.counts[row][column])
+    for row, gold in enumerate(matrix.labels)
+    for column, predicted in enumerate(matrix.labels)
     if row != column and matrix.counts[row][column]
   ]
   return sorted(found, key=lambda each: (-each[2], each[0], each[1]))[:_MOST_CONFUSIONS]
@@ -218,7 +218,7 @@ def numbers(shown: dict[str, Any]) -> dict[str, Any]:
 
 def _numbers_of(card: dict[str, Any]) -> dict[str, Any]:
   case = card["case"]
-  names = ("loss", "confidence", "is_right", "expected", "given")
+  names = ("loss", "confidence", "is_right", "expected", "predicted")
   found = {"number": card["number"], **{name: getattr(case, name) for name in names}}
   if contribution := card["contribution"]:
     rows = [[(word.text, float(f"{word.share:.4g}")) for word in row] for row in contribution.rows]

@@ -211,7 +211,7 @@ def _grouped(seeds: Sequence[int], cases: Sequence[Case]) -> list[tuple[str, lis
   """Groups equal answers, the most frequent first."""
   groups: dict[Any, list[tuple[int, Case]]] = collections.defaultdict(list)
   for seed, case in zip(seeds, cases, strict=True):
-    key = (case.given, tuple(case.passages), tuple(case.values.items()))
+    key = (case.predicted, tuple(case.passages), tuple(case.values.items()))
     groups[key].append((seed, case))
   ranked = sorted(groups.values(), key=len, reverse=True)
   return [(_named([n for n, _ in each]), [case for _, case in each]) for each in ranked]

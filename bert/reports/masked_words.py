@@ -26,7 +26,7 @@ class MaskedWords(Shown):
   """A guess at each masked word, among all pieces of the vocabulary."""
 
   loss_name = "loss"
-  loss_help = "The loss of a word is −ln of the probability that the right one was given."
+  loss_help = "The loss of a word is −ln of the probability of the original one."
   group_name = "in its place"
   item_name = "masked words"
   labels_may_err = False
@@ -34,7 +34,7 @@ class MaskedWords(Shown):
   def case(self, item, expected, answer):
     """Shows a word in its sentence, and the likeliest pieces."""
     ranked: Sequence[tuple[str, float]] = answer["ranked"]
-    given, confidence = ranked[0]
+    predicted, confidence = ranked[0]
     options = [Option(name, p, name == expected, n == 0) for n, (name, p) in enumerate(ranked)]
     chance = answer["probability"]
     if expected not in (name for name, _ in ranked):
@@ -42,8 +42,8 @@ class MaskedWords(Shown):
     return Case(
       [item["passage"]],
       expected,
-      given,
-      is_right=given == expected,
+      predicted,
+      is_right=predicted == expected,
       loss=-math.log(max(chance, float(np.finfo(np.float32).tiny))),
       confidence=confidence,
       group=item["in_its_place"],

@@ -12,7 +12,7 @@ class Answer(NamedTuple):
   """What one or several runs answered."""
 
   runs: str  # their names
-  given: str
+  predicted: str
   is_right: bool | None
   confidence: float | None  # the mean of these runs, as that of the loss
   loss: float | None
@@ -46,8 +46,8 @@ def card(number: int, answers: Sequence[tuple[str, Sequence[Case]]]) -> dict[str
 def _answer(runs: str, cases: Sequence[Case]) -> Answer:
   one = cases[0]
   means = (mean([each.confidence for each in cases]), mean([each.loss for each in cases]))
-  given = one.given or ", ".join(f"{name} {value}" for name, value in one.values.items())
-  return Answer(runs, given, one.is_right, *means)
+  predicted = one.predicted or ", ".join(f"{name} {value}" for name, value in one.values.items())
+  return Answer(runs, predicted, one.is_right, *means)
 
 
 def mean(values: Sequence[float | None]) -> float | None:

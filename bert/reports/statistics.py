@@ -62,7 +62,7 @@ def confusion(examples: Examples) -> Matrix | None:
   occurring = sorted({label for pair in pairs for label in pair})
   known = list(examples.shown.classes)
   labels = known + [label for label in occurring if label not in known]
-  return Matrix(labels, [[pairs[right, given] for given in labels] for right in labels])
+  return Matrix(labels, [[pairs[right, predicted] for predicted in labels] for right in labels])
 
 
 def worst_first(cases: Sequence[Case]) -> list[int]:
@@ -98,7 +98,9 @@ def doubtful_labels(examples: Examples) -> list[int]:
     for label, its in of_label.items()
   }
   found = [
-    n for n, c in known if not c.is_right and (c.confidence or 0.0) >= least.get(c.given, math.inf)
+    n
+    for n, c in known
+    if not c.is_right and (c.confidence or 0.0) >= least.get(c.predicted, math.inf)
   ]
   return sorted(found, key=lambda n: -examples.cases[n].loss)
 
@@ -144,9 +146,9 @@ def scores_by_type(cases: Iterable[Case]) -> list[TypeScore]:
   counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
   for case in cases:
     for name, parts in (
-      ("right", case.expected_parts & case.given_parts),
+      ("right", case.expected_parts & case.predicted_parts),
       ("expected", case.expected_parts),
-      ("given", case.given_parts),
+      ("predicted", case.predicted_parts),
     ):
       for part in parts:
         counts[part[0]][name] += 1
@@ -198,7 +200,7 @@ def _mean(values: Sequence) -> float | None:
 
 
 def _type_score(name: str, counts: collections.Counter) -> TypeScore:
-  precision = counts["right"] / max(counts["given"], 1)
+  precision = counts["right"] / max(counts["predicted"], 1)
   recall = counts["right"] / max(counts["expected"], 1)
   f1 = 2 * precision * recall / (precision + recall) if counts["right"] else 0.0
   return TypeScore(name, precision, recall, f1, counts["expected"])

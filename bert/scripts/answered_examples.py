@@ -68,7 +68,9 @@ def examples_of(
   places = sample(len(data.examples), max_examples)
   examples = [data.examples[n] for n in places]
   items = trained_task.items_of(task, examples)
-  engine = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype="float32")
+  # As the run evaluated: in bfloat16 an answer that is a close call may be another one.
+  dtype = task.settings.get("dtype") or "float32"
+  engine = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
   found = Predictor.of_halves(_Remembering(answering), engine, batch_size, _CHUNK)(items)
   answers = [each.answer for each in found]
   shown = task.shown(answering)

@@ -99,7 +99,7 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
   answering, head = load_run.answering_of(run)
   subject = _read(folder, run.config)
   known = subject.flags
-  subject.task = str(known.get("task_name") or run.kind.name)
+  subject.task = title_of(known, run.kind)
   subject.usage = usage_of(folder, answering.example)
   subject.facts = {**subject.facts, "texts of at most": f"{run.max_seq_length} tokens"}
   subject.facts |= teacher_of(known)
@@ -123,6 +123,11 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
     subject.missing = [*subject.missing, f"There are no examples: {why}"]
     logging.warning("The report has no examples: %s", why)
   return subject
+
+
+def title_of(known: Mapping[str, Any], kind: kinds.Kind | None) -> str:
+  """Returns what people call the task of a run: its data, else its kind; "" of an unknown one."""
+  return str(known.get("task_name") or (kind and (kind.title or kind.name)) or "")
 
 
 def json_in(folder: str, name: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from bert.scripts import (
   trained_task,
 )
 from bert.scripts.run_subject import Chosen
+from bert.tasks import kinds
 
 RESULTS = "results.json"
 """The file of a sweep with all its figures."""
@@ -111,7 +112,7 @@ def _many_runs(folder: str, found: Mapping[str, Any], place: str, chosen: Chosen
     return runs
   runs.best_folder = folders[found["best_seed"]]
   flags = run_subject.json_in(runs.best_folder, run_files.FLAGS)
-  runs.task = str(flags.get("task_name") or found["script"])
+  runs.task = run_subject.title_of(flags, kinds.known_script(found["script"])) or found["script"]
   runs.command = run_subject.text_in(runs.best_folder, run_files.COMMAND)
   runs.versions = run_subject.json_in(runs.best_folder, run_files.VERSIONS)
   finished = {run["seed"]: folders[run["seed"]] for run in found["runs"] if run["results"]}

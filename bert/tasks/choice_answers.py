@@ -78,7 +78,7 @@ class Choices(Classes):
     texts = dict(zip(places, choices, strict=True))
     found.options = [each._replace(name=texts[each.name]) for each in found.options]
     found.expected = None if right is None else texts[right]
-    found.given, found.pairs = texts[found.given], ()
+    found.predicted, found.pairs = texts[found.predicted], ()
     return found
 
   def baseline(self, expected):

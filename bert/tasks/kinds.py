@@ -54,6 +54,7 @@ class Kind(NamedTuple):
   data: str = ""  # `module:Class`, a `checks.task_data.TaskData`: reads its data for `doctor.py`
   file: str = ""  # the Python file of a task of one's own, `__main__` in a notebook; "" of ours
   max_seq_length: int = 128  # of a model that does not say with what length it was trained
+  title: str = ""  # what people call it; "" where that is its name
 
   @property
   def script(self) -> str:
@@ -115,6 +116,7 @@ _KINDS = {
       keras=("QuestionAnsweringHead", "AnswerBeamHead"),
       data="bert.checks.squad_data:SquadData",
       max_seq_length=384,
+      title="SQuAD",
     ),
     Kind(
       "ner",
@@ -127,6 +129,7 @@ _KINDS = {
       mark="output_bias",
       keras=("TokenClassificationHead",),
       data="bert.checks.tagging_data:TaggingData",
+      title="Named entities",
     ),
     Kind(
       "swag",
@@ -138,6 +141,7 @@ _KINDS = {
       transformers="ForMultipleChoice",
       mark="output_weights",
       keras=("MultipleChoiceHead",),
+      title="SWAG",
     ),
     Kind(
       "similarity",
@@ -145,6 +149,7 @@ _KINDS = {
       head="bert.model.vector_head:VectorHead",
       model="bert.exporting.vector_model:VectorModel",
       answering="bert.tasks.pair_answers:PairAnswers",
+      title="Sentence similarity",
     ),
   )
 }
@@ -193,10 +198,15 @@ def of_script(script: str) -> Kind:
   Raises:
     ValueError: there is none.
   """
-  for kind in registered().values():
-    if kind.script == script:
-      return kind
-  raise ValueError(f"{script} is not the script of a task.")
+  kind = known_script(script)
+  if kind is None:
+    raise ValueError(f"{script} is not the script of a task.")
+  return kind
+
+
+def known_script(script: str) -> Kind | None:
+  """Returns what `of_script` does; None of another script."""
+  return next((kind for kind in registered().values() if kind.script == script), None)
 
 
 def scripts_in_words() -> str:

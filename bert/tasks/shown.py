@@ -41,7 +41,7 @@ class Option(NamedTuple):
   name: str
   share: float  # from 0 to 1
   is_expected: bool = False
-  is_given: bool = False
+  is_predicted: bool = False
 
 
 class Baseline(NamedTuple):
@@ -58,29 +58,29 @@ class Case:
 
   Attributes:
     passages: its texts.
-    expected: what is right, in words; None where that is unknown.
-    given: what the model says; "" where `values` say it.
+    expected: the gold answer, in words; None where that is unknown.
+    predicted: what the model says; "" where `values` say it.
     is_right: whether both agree; None where that is a matter of degree, or unknown.
     loss: how wrong the answer is, more is worse; None where that is unknown.
     confidence: the probability of what the model says; None where it gives none.
     group: of what is right, by which results are listed; "" where there are none.
-    pairs: (right, given) for each decision; the cells of a confusion matrix.
-    expected_parts, given_parts: what is found or not, such as entities; the first of each is its
-      type, by which precision and recall are listed.
+    pairs: (gold, predicted) for each decision; the cells of a confusion matrix.
+    expected_parts, predicted_parts: what is found or not, such as entities; the first of each is
+      its type, by which precision and recall are listed.
     options: the possible answers, where there are some.
     values: further values by name.
   """
 
   passages: Sequence[Passage]
   expected: str | None
-  given: str
+  predicted: str
   is_right: bool | None = None
   loss: float | None = None
   confidence: float | None = None
   group: str = ""
   pairs: Sequence[tuple[str, str]] = ()
   expected_parts: frozenset[tuple] = frozenset()
-  given_parts: frozenset[tuple] = frozenset()
+  predicted_parts: frozenset[tuple] = frozenset()
   options: Sequence[Option] = ()
   values: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -95,7 +95,7 @@ class Shown:
     item_name: what examples are called, a plural.
     labels_may_err: whether what is right was said by people, who err.
     part_name: what the parts are: the plural of a word; "" where answers have none.
-    number_name: what answers are numbers of, to be drawn against the right ones; "" of others.
+    number_name: what answers are numbers of, to be drawn over the gold ones; "" of others.
     classes: names in the order of the rows of a confusion matrix; none where there is none.
   """
 
@@ -129,7 +129,7 @@ class Classes(Shown):
   """One of several classes, each with a probability."""
 
   loss_name = "loss"
-  loss_help = "The loss of an example is −ln of the probability that its right label was given."
+  loss_help = "The loss of an example is −ln of the probability of its gold label."
   group_name = "label"
 
   def __init__(self, labels: Sequence[str], probabilities: str = "probabilities"):
@@ -140,17 +140,17 @@ class Classes(Shown):
   def case(self, item, expected, answer):
     """Shows all classes, or the first of many."""
     shares = np.asarray(answer[self._probabilities], np.float64).ravel()
-    given = self.classes[int(shares.argmax())]
+    predicted = self.classes[int(shares.argmax())]
     right = None if expected is None else str(expected)
-    case = Case(passages_of(item), right, given, confidence=float(shares.max()))
+    case = Case(passages_of(item), right, predicted, confidence=float(shares.max()))
     options = (
-      Option(name, float(share), name == right, name == given)
+      Option(name, float(share), name == right, name == predicted)
       for name, share in zip(self.classes, shares, strict=True)
     )
     ranked = sorted(options, key=lambda each: -each.share)
     case.options = [each for n, each in enumerate(ranked) if n < 5 or each.is_expected]
     if right is not None:
-      case.is_right, case.group, case.pairs = given == right, right, [(right, given)]
+      case.is_right, case.group, case.pairs = predicted == right, right, [(right, predicted)]
     if right in self.classes:
       case.loss = -math.log(max(float(shares[self.classes.index(right)]), _LEAST))
     return case
@@ -170,7 +170,7 @@ class ManyLabels(Shown):
 
   loss_name = "loss"
   loss_help = (
-    "The loss of an example is the mean over all labels of −ln of the probability of what is right."
+    "The loss of an example is −ln of the probability of each gold value, mean of all labels."
   )
   part_name = "labels"
 
@@ -179,22 +179,22 @@ class ManyLabels(Shown):
     self._labels = list(labels)
 
   def case(self, item, expected, answer):
-    """Shows the labels that are right or given."""
+    """Shows the labels that are gold or predicted."""
     shares = np.asarray(answer["probabilities"], np.float64)
-    given = [bool(each) for each in answer["labels"]]
+    predicted = [bool(each) for each in answer["labels"]]
     right = None if expected is None else [label in expected for label in self._labels]
     options = [
-      Option(label, float(share), right is not None and right[n], given[n])
+      Option(label, float(share), right is not None and right[n], predicted[n])
       for n, (label, share) in enumerate(zip(self._labels, shares, strict=True))
-      if given[n] or (right is not None and right[n])
+      if predicted[n] or (right is not None and right[n])
     ]
-    found = Case(passages_of(item), None, self._joined(given), options=options)
+    found = Case(passages_of(item), None, self._joined(predicted), options=options)
     if right is None:
       return found
     of_right = np.where(right, shares, 1 - shares)
-    found.expected, found.is_right = self._joined(right), right == given
+    found.expected, found.is_right = self._joined(right), right == predicted
     found.loss = float(np.mean(-np.log(np.maximum(of_right, _LEAST))))
-    found.expected_parts, found.given_parts = self._parts(right), self._parts(given)
+    found.expected_parts, found.predicted_parts = self._parts(right), self._parts(predicted)
     return found
 
   def _joined(self, chosen):
@@ -204,7 +204,7 @@ class ManyLabels(Shown):
     return frozenset((n,) for n, is_in in zip(self._labels, chosen, strict=True) if is_in)
 
   def baseline(self, expected):
-    """Says how many single decisions are right if each label is always or never given."""
+    """Says how many single decisions are right if each label is always or never predicted."""
     known = [each for each in expected if each is not None]
     if not known:
       return None
@@ -214,10 +214,10 @@ class ManyLabels(Shown):
 
 
 class Numbers(Shown):
-  """A number, compared with the right one."""
+  """A number, compared with the gold one."""
 
   loss_name = "squared error"
-  loss_help = "The error of an example is the square of the difference to the right number."
+  loss_help = "The error of an example is the square of the difference to its gold score."
 
   def __init__(self, name: str):
     """Takes the name of the number in an answer."""
@@ -225,12 +225,12 @@ class Numbers(Shown):
 
   def case(self, item, expected, answer):
     """Shows both numbers."""
-    given = float(np.ravel(answer[self.number_name])[0])
-    case = Case(passages_of(item), None, in_words(given))
+    predicted = float(np.ravel(answer[self.number_name])[0])
+    case = Case(passages_of(item), None, in_words(predicted))
     if expected is not None:
       right = float(expected)
-      case.expected, case.loss = in_words(right), (given - right) ** 2
-      case.pairs = [(str(right), str(given))]
+      case.expected, case.loss = in_words(right), (predicted - right) ** 2
+      case.pairs = [(str(right), str(predicted))]
     return case
 
   def baseline(self, expected):

@@ -16,16 +16,16 @@ class Spans(Shown):
 
   loss_name = "1 − F1"
   loss_help = (
-    "Ordered by the words that answer and right answer do not share, 1 − F1, and among equals by "
+    "Ordered by the words that answer and gold answer do not share, 1 − F1, and among equals by "
     "how sure the model was."
   )
   group_name = "question word"
 
   def case(self, item, expected, answer):
     """Marks the answer; `expected` are the right answers, none where there is none."""
-    given = answer["answer"] or NO_ANSWER
+    predicted = answer["answer"] or NO_ANSWER
     sure = float(answer["probability"])
-    found = Case(_passages(item, answer), None, given, confidence=sure)
+    found = Case(_passages(item, answer), None, predicted, confidence=sure)
     if expected is None:
       return found
     right = list(dict.fromkeys(expected)) or [""]

@@ -26,19 +26,19 @@ class Tags(Shown):
     """Marks both in the text; `expected` are the labels of its words."""
     [text] = item.values()
     places = list(zip(map(int, answer["starts"]), map(int, answer["ends"]), strict=True))
-    given = _parts(answer["tags"])
-    found = Case([Passage("Model", text, _marks(given, places))], None, _listed(given))
+    predicted = _parts(answer["tags"])
+    found = Case([Passage("predicted", text, _marks(predicted, places))], None, _listed(predicted))
     sure = [float(each) for each in answer["probabilities"]]
     found.confidence = math.prod(sure) if sure else None  # words are labelled independently
-    found.given_parts = frozenset(given)
+    found.predicted_parts = frozenset(predicted)
     if expected is None or len(expected) != len(places):
       return found
     right = _parts(expected)
-    found.passages = [Passage("Right", text, _marks(right, places)), *found.passages]
+    found.passages = [Passage("gold", text, _marks(right, places)), *found.passages]
     found.expected, found.expected_parts = _listed(right), frozenset(right)
-    found.is_right = found.expected_parts == found.given_parts
-    found.loss = float(len(found.expected_parts ^ found.given_parts))
-    found.pairs = _pairs(right, given)
+    found.is_right = found.expected_parts == found.predicted_parts
+    found.loss = float(len(found.expected_parts ^ found.predicted_parts))
+    found.pairs = _pairs(right, predicted)
     return found
 
   def baseline(self, expected):
@@ -66,11 +66,11 @@ def _listed(parts) -> str:
   return ", ".join(kind for kind, _, _ in parts) or NOTHING
 
 
-def _pairs(right, given) -> list[tuple[str, str]]:
+def _pairs(right, predicted) -> list[tuple[str, str]]:
   """Pairs the types of the same words; what the other side has not is `NOTHING`."""
   of_right = {each[1:]: each[0] for each in right}
-  of_given = {each[1:]: each[0] for each in given}
+  of_predicted = {each[1:]: each[0] for each in predicted}
   return [
-    (of_right.get(place, NOTHING), of_given.get(place, NOTHING))
-    for place in sorted({*of_right, *of_given})
+    (of_right.get(place, NOTHING), of_predicted.get(place, NOTHING))
+    for place in sorted({*of_right, *of_predicted})
   ]

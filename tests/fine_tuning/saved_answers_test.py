@@ -25,12 +25,12 @@ def test_probabilities_scores_and_labels():
   of = run_classifier.Classification
   rows = [[0.2, 0.8], [0.6, 0.7]]
   one, _ = answers(of, [None] * 2, rows, problem_type="classification")
-  assert shown.Classes(["no", "yes"]).case({}, "yes", one).given == "yes"
+  assert shown.Classes(["no", "yes"]).case({}, "yes", one).predicted == "yes"
   one, other = answers(of, [None] * 2, [[2.5], [-1.0]], problem_type="regression")
   assert (one, other) == ({"score": 2.5}, {"score": -1.0})
   one, other = answers(of, [None] * 2, rows, problem_type="multi_label")
   labels = shown.ManyLabels(["long", "odd"])
-  assert [labels.case({}, (), each).given for each in (one, other)] == ["odd", "long, odd"]
+  assert [labels.case({}, (), each).predicted for each in (one, other)] == ["odd", "long, odd"]
 
 
 def test_tags_stand_at_the_places_of_their_words():
@@ -46,7 +46,7 @@ def test_choices_have_as_many_probabilities_as_there_are():
   example = types.SimpleNamespace(choices=["a", "b"])
   [one] = answers(run_swag.MultipleChoice, [example], [[0.4, 0.6, 0.0]])
   item = {"context": "c", "choices": ["a", "b"]}
-  assert choice_answers.Choices().case(item, 1, one).given == "b"
+  assert choice_answers.Choices().case(item, 1, one).predicted == "b"
 
 
 @pytest.mark.parametrize("dev_has_scores", [True, False])

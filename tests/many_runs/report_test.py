@@ -39,7 +39,7 @@ def check_answers(runs, out):
       assert one.loss == pytest.approx(other.loss, rel=1e-3, abs=1e-4)
       if one.confidence is not None:
         assert one.confidence == pytest.approx(other.confidence, rel=1e-3)
-      assert (one.given, one.is_right) == (other.given, other.is_right)
+      assert (one.predicted, one.is_right) == (other.predicted, other.is_right)
 
 
 def test_of_classes(classifier, mrpc, read):

@@ -78,14 +78,14 @@ def test_each_kind_is_shown_in_its_form(kind, page):
 def test_a_passage_that_differs_is_shown_of_each():
   first, second = made_up_runs.two_of_kind("entities")
   case = second.examples.cases[0]
-  right, given = case.passages
-  assert given.marks
-  case.passages = [right, given._replace(marks=())]
+  gold, predicted = case.passages
+  assert predicted.marks
+  case.passages = [gold, predicted._replace(marks=())]
   [card] = comparison.contents(first, second, 9)["examples"]["became_right"]
   assert [(each.name, each.runs) for each in card["texts"]] == [
-    ("Right", ""),
-    ("Model", "mrpc"),
-    ("Model", "mrpc_other"),
+    ("gold", ""),
+    ("predicted", "mrpc"),
+    ("predicted", "mrpc_other"),
   ]
 
 
@@ -115,7 +115,7 @@ def test_what_users_wrote_is_text(kind_):
     for case in run.examples.cases:
       case.passages = [each._replace(text=NASTY, marks=()) for each in case.passages]
       case.passages[0] = case.passages[0]._replace(marks=(shown.Mark(0, 9, NASTY),))
-      case.given = case.expected = case.group = NASTY
+      case.predicted = case.expected = case.group = NASTY
   pages.check_is_text(comparison.render(first, second), NASTY)
 
 

@@ -49,7 +49,7 @@ def test_what_users_wrote_is_text(kind_):
   for case in examples.cases:
     case.passages = [each._replace(text=NASTY, marks=()) for each in case.passages]
     case.passages[0] = case.passages[0]._replace(marks=(shown.Mark(0, 9, NASTY),))
-    case.given = case.expected = case.group = NASTY
+    case.predicted = case.expected = case.group = NASTY
     case.pairs = [] if examples.shown.number_name else [(NASTY, NASTY)]
     case.expected_parts = frozenset([(NASTY,)])
     case.options = [each._replace(name=NASTY) for each in case.options]
@@ -99,7 +99,7 @@ def test_each_kind_is_shown_in_its_form(kind, page):
   expected = {
     "classes": ['class="matrix"', "Always “yes”", "; the model is right for 75.0"],
     "labels": ["Labels by type", "good, long"],
-    "numbers": ["Given and right", "squared error"],
+    "numbers": ["Predicted and gold scores", "squared error"],
     "entities": ['class="entity">ada<span class="entity-type">PER', "no entity", "Marking nothing"],
     "questions": ['class="span">London in 1815</mark>', "no answer", "By question word"],
     "choices": ["By place of the right choice", "choice 2"],

@@ -140,7 +140,9 @@ def _other(case: shown.Case) -> shown.Case:
   """Right instead of wrong, or the other way round."""
   is_right = None if case.is_right is None else not case.is_right
   loss = None if case.loss is None else case.loss + 0.5
-  return dataclasses.replace(case, is_right=is_right, loss=loss, given=f"other than {case.given}")
+  return dataclasses.replace(
+    case, is_right=is_right, loss=loss, predicted=f"other than {case.predicted}"
+  )
 
 
 def subject(examples: Examples | None, **changed) -> Subject:

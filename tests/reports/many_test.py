@@ -59,7 +59,7 @@ def test_what_most_runs_get_wrong(page):
   [example] = found["most_wrong"]
   assert example["number"] == 4
   of_two, of_one = example["answers"]
-  assert (of_two["runs"], of_two["given"], of_two["is_right"]) == ("seeds 1, 2", "no", False)
+  assert (of_two["runs"], of_two["predicted"], of_two["is_right"]) == ("seeds 1, 2", "no", False)
   assert (of_one["runs"], of_one["is_right"]) == ("seed 3", True)
   assert of_two["loss"] == pytest.approx(-np.log(0.001), rel=1e-5)
 
@@ -87,7 +87,7 @@ def test_what_users_wrote_is_text():
     for case in cases:
       case.passages = [each._replace(text=NASTY, marks=()) for each in case.passages]
       case.passages[0] = case.passages[0]._replace(marks=(shown.Mark(0, 9, NASTY),))
-      case.given = case.expected = NASTY
+      case.predicted = case.expected = NASTY
   pages.check_is_text(many.render(runs), NASTY)
 
 

@@ -26,7 +26,7 @@ def test_a_word_is_shown_with_its_guesses():
   item = {"passage": Passage("text", "a b"), "in_its_place": "[MASK]"}
   answer = {"ranked": [("x", 0.6), ("y", 0.3)], "probability": 0.01}
   case = masked_words.MaskedWords().case(item, "b", answer)
-  assert (case.given, case.is_right, case.group) == ("x", False, "[MASK]")
+  assert (case.predicted, case.is_right, case.group) == ("x", False, "[MASK]")
   assert case.loss == pytest.approx(-np.log(0.01))
   assert [each.name for each in case.options] == ["x", "y", "b"]  # the right one, too
   assert [each.is_expected for each in case.options] == [False, False, True]

@@ -35,10 +35,10 @@
   const table = cells[0].closest("table");
   const columns = [...table.querySelectorAll("thead th")].slice(1).map((each) => each.textContent);
   for (const cell of cells) {
-    const right = cell.closest("tr").querySelector("th").textContent;
-    const given = columns[Number(cell.dataset.cell.split("-")[1])];
+    const gold = cell.closest("tr").querySelector("th").textContent;
+    const predicted = columns[Number(cell.dataset.cell.split("-")[1])];
     cell.dataset.count = cell.querySelector("b").textContent;
-    cell.dataset.names = `“${right}” answered with “${given}”`;
+    cell.dataset.names = `gold “${gold}”, predicted “${predicted}”`;
     const button = document.createElement("button");
     button.type = "button";
     button.append(...cell.childNodes);
