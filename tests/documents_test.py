@@ -22,7 +22,7 @@ PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 _LONG = {
   *("checkpoints", "distillation", "exports", "fine_tuning", "many_seeds", "much_text"),
   *("pretraining", "pretraining_budget", "pretraining_records", "pretraining_roberta"),
-  "sentence_vectors",
+  *("reports", "sentence_vectors"),
 }
 _TIERS = [
   pytest.param(page, id=name_of(page), marks=mark)

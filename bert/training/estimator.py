@@ -155,9 +155,11 @@ class Estimator:
         variables.resume(newest)
       else:
         variables.initialise(graph.init_checkpoint, is_training=True)
-        with clock.saving() if clock else contextlib.nullcontext():
-          variables.save(0, state)
-      Training(self.config, graph, data, variables, tracker).run(step, max_steps, state)
+        if clock:  # which learns how long saving takes
+          with clock.saving():
+            variables.save(0, state)
+      training = Training(self.config, graph, data, variables, tracker)
+      training.run(step, max_steps, state, is_saved=bool(newest or clock))
       self.trained_steps = int(variables.global_step.numpy()) - step
 
   def evaluate(

@@ -1,7 +1,10 @@
 """The variables of a model in a run: initialisation, restoring and saving."""
 
+import concurrent.futures
+import contextlib
 import dataclasses
 import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -123,14 +126,35 @@ class ModelVariables:
 
   def save(self, step: int, state: RunState) -> None:
     """Saves all variables and `state` as the checkpoint of `step`."""
-    config = self._config
+    self._save(step, self.store.variables, self._sidecar(state))
+
+  @contextlib.contextmanager
+  def saving_meanwhile(self, step: int, state: RunState) -> Iterator[None]:
+    """Saves in a thread, while the block runs, what the variables hold now.
+
+    The block may change them: TensorFlow writes to no buffer that somebody has read, so that the
+    memory of what it changes is needed twice until the file is written. An error of the block comes
+    before one of saving. Several workers meet where they save, and therefore do so first.
+    """
+    if distribution.worker_count() > 1:
+      self.save(step, state)
+      yield
+      return
+    values = {name: tf.convert_to_tensor(each) for name, each in self.store.variables.items()}
+    with concurrent.futures.ThreadPoolExecutor(1, "bert-saving") as pool:
+      saved = pool.submit(self._save, step, values, self._sidecar(state))
+      del values
+      yield
+      saved.result()
+
+  def _save(self, step: int, tensors: Mapping[str, Any], sidecar: Mapping[str, Any]) -> None:
     prefix = distribution.on_chief(
       saving.save,
-      config.model_dir,
+      self._config.model_dir,
       step,
-      self.store.variables,
-      self._sidecar(state),
-      keep=config.keep_checkpoint_max,
+      tensors,
+      sidecar,
+      keep=self._config.keep_checkpoint_max,
     )
     logging.info("Saved %s.", prefix)
 

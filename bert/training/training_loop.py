@@ -61,15 +61,17 @@ class Training:
     self._seconds = 0.0
     self._rate_amounts: dict[str, float] = {}
 
-  def run(self, step: int, max_steps: int | None, state: RunState) -> None:
+  def run(self, step: int, max_steps: int | None, state: RunState, is_saved: bool = True) -> None:
     """Trains to the end; between steps in this order: report, evaluate, save, stop.
 
     Args:
       step: steps finished.
       max_steps: the last step; None if the clock of the config says when the run ends.
       state: of the run at `step`; it is updated.
+      is_saved: whether `step` is saved; if not, it is while the next one is computed.
     """
     self._step = self._saved_step = step
+    self._is_saved = is_saved
     self._max_steps: float = math.inf if max_steps is None else max_steps
     self._state = state
     self._finished = False
@@ -118,9 +120,10 @@ class Training:
     begin = time.perf_counter()
     try:
       with self._clock.step() if self._clock else contextlib.nullcontext():
-        outputs = self._graph.run(
-          self._data.iterator, tf.constant(count, tf.int64), tf.constant(is_shown)
-        )
+        with self._saving_first():
+          outputs = self._graph.run(
+            self._data.iterator, tf.constant(count, tf.int64), tf.constant(is_shown)
+          )
     except tf.errors.OutOfRangeError:
       self._end_of_data()
       return
@@ -228,6 +231,16 @@ class Training:
   def _evaluate(self) -> None:
     with self._clock.stopped() if self._clock else contextlib.nullcontext():
       self._finished |= self._tracker.evaluate(self._step, self._state)
+
+  def _saving_first(self) -> contextlib.AbstractContextManager[None]:
+    """Saves the step that the run begins with, if it is new, while the first one is computed.
+
+    That one compiles, mostly on one core, which takes longer than writing a file.
+    """
+    if self._is_saved:
+      return contextlib.nullcontext()
+    self._is_saved = True
+    return self._variables.saving_meanwhile(self._step, self._state)
 
   def _save(self) -> None:
     if self._step == self._saved_step:

@@ -44,6 +44,7 @@ def test_quick_start_prints_its_shape():
   assert "Output predictions shape: (4, 3)" in output_of("keras_quick_start.py")
 
 
+@pytest.mark.slow
 def test_patterns():
   output = output_of("keras_patterns.py")
   assert "Multi-task losses: " in output

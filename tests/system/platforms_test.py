@@ -125,7 +125,7 @@ def test_windows_locks_hold_a_folder(tmp_path):
   assert os.listdir(tmp_path) == ["hold.py"]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_every_script_runs_by_the_rules_of_windows(tmp_path):
   done = _by_the_rules("-m", "tests.kit.windows_runs", str(tmp_path / "runs"), folder=tmp_path)
   assert done.returncode == 0, done.stderr[-3000:]

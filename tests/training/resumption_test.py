@@ -1,11 +1,13 @@
 """How a run continues, and where the values of its variables come from."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
 
 from bert.checkpoints import bundle_files, finding, reading, saving
+from bert.training.graphs import TrainingGraph
 from bert.training.resumption import ResumeMismatchError
 from tests.kit.event_files import scalars_in
 from tests.kit.script_runs import assert_same_tensors, tensors
@@ -131,6 +133,51 @@ def test_precedence_checkpoint_then_init_checkpoint_then_random(tmp_path, caplog
   assert finding.latest(str(tmp_path / "run")).endswith("-3")
   with pytest.raises(bundle_files.CheckpointError, match="missing"):
     make(tmp_path / "other", {"init": str(tmp_path / "missing")}).train(train_input_fn, 3)
+
+
+def test_the_first_checkpoint_is_written_while_the_first_step_is_computed(tmp_path, monkeypatch):
+  """It holds what the run begins with, however late that reaches the disk."""
+  make(tmp_path / "plain").train(train_input_fn, 1)
+  save, begun, computed = saving.save, threading.Event(), threading.Event()
+
+  def slow(directory, step, *arguments, **options):
+    if step == 0:
+      begun.set()
+      assert computed.wait(60), "the first step waits for the file"
+    return save(directory, step, *arguments, **options)
+
+  build = TrainingGraph.__init__
+
+  def announcing(graph, *arguments):
+    build(graph, *arguments)
+    run = graph.run
+
+    def announced(*inputs):
+      assert begun.wait(60)
+      outputs = run(*inputs)
+      _ = [each.numpy() for each in outputs]
+      computed.set()
+      return outputs
+
+    graph.run = announced
+
+  monkeypatch.setattr(saving, "save", slow)
+  monkeypatch.setattr(TrainingGraph, "__init__", announcing)
+  make(tmp_path / "slow").train(train_input_fn, 1)
+  for step in (0, 1):
+    assert_same_tensors(*(str(tmp_path / x / f"model.ckpt-{step}") for x in ("plain", "slow")))
+  first, last = (tensors(str(tmp_path / "slow" / f"model.ckpt-{step}")) for step in (0, 1))
+  assert not np.array_equal(first["toy/kernel"], last["toy/kernel"])
+
+
+def test_a_first_checkpoint_that_cannot_be_written_ends_the_run(tmp_path, monkeypatch):
+  def fail(*_, **__):
+    raise bundle_files.CheckpointError("the disk is full")
+
+  monkeypatch.setattr(saving, "save", fail)
+  with pytest.raises(bundle_files.CheckpointError, match="the disk is full"):
+    make(tmp_path).train(train_input_fn, 5)
+  assert finding.latest(str(tmp_path)) is None
 
 
 def test_variables_are_drawn_anew_once_for_training_alone(tmp_path, caplog):
