@@ -26,7 +26,7 @@ from bert.scripts import (
   run_files,
   trained_task,
 )
-from bert.tasks import kinds, run_statistics
+from bert.tasks import kinds, public_data, run_statistics
 
 # Files of data by the flags of tasks.
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file")
@@ -127,7 +127,8 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
 
 def title_of(known: Mapping[str, Any], kind: kinds.Kind | None) -> str:
   """Returns what people call the task of a run: its data, else its kind; "" of an unknown one."""
-  return str(known.get("task_name") or (kind and (kind.title or kind.name)) or "")
+  name = known.get("task_name")
+  return public_data.spelled(str(name)) if name else (kind and (kind.title or kind.name)) or ""
 
 
 def json_in(folder: str, name: str) -> dict[str, Any]:

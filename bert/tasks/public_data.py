@@ -75,6 +75,18 @@ def is_public_task(task_name: str) -> bool:
   return _find(task_name) is not None
 
 
+def spelled(task_name: str) -> str:
+  """Writes the name of a public task as people do, another as it is.
+
+  Example:
+    >>> spelled("sst_2"), spelled("mnli_mm"), spelled("stars")
+    ('SST-2', 'MNLI', 'stars')
+  """
+  names = dict(zip(_TASKS.values(), TASK_NAMES, strict=True))
+  task = _find(task_name)
+  return names[task] if task else task_name
+
+
 def _find(task_name: str) -> _Task | None:
   name = task_name.lower().replace("-", "").replace("_", "")
   return _TASKS.get("mnli" if name == "mnlimm" else name)  # one archive holds both dev sets
