@@ -45,11 +45,22 @@ def test_a_cell_chooses_its_examples(browser, pages):
     page.locator('[data-cell="1-0"] button').click()
     assert shown.count() == 1
     assert page.locator("#filter").text_content() == (
-      "1 shown of 1: “yes” answered with “no”. Show all"
+      "1 shown of 1: gold “yes”, predicted “no”. Show all"
     )
     page.get_by_role("button", name="Show all").click()
     assert shown.count() == 4
     assert page.locator('[data-cell="0-1"] button').is_disabled()
+
+
+def test_row_names_of_a_wide_matrix_stay_whole_on_a_phone(browser, pages):
+  with browsers.watched_page(browser, 375, "light") as page:
+    page.set_content(pages["entities"])
+    page.add_style_tag(content=".matrix td { min-width: 12rem }")
+    heights = page.evaluate(
+      "[...document.querySelectorAll('.matrix tbody th bdi')].map((e) => e.offsetHeight)"
+    )
+    assert heights
+    assert max(heights) < 60, "letters below each other"
 
 
 def test_without_scripts_all_is_there(browser, pages):
