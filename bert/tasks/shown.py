@@ -170,7 +170,7 @@ class ManyLabels(Shown):
 
   loss_name = "loss"
   loss_help = (
-    "The loss of an example is −ln of the probability of each gold value, mean of all labels."
+    "The loss of an example is −ln of the probability of each gold value, averaged over all labels."
   )
   part_name = "labels"
 

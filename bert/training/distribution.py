@@ -221,13 +221,18 @@ def worker_count() -> int:
   return len(_job.cluster.addresses)
 
 
+def is_collective() -> bool:
+  """Checks whether this process meets others in collective calls; a job of one meets itself."""
+  return _job.strategy is not None
+
+
 def on_chief(function: Callable, *args, **kwargs) -> Any:
   """Calls a function on the chief; the other workers wait until it has returned. Collective.
 
   Its result is every worker's; with several workers it must be JSON-serializable.
   """
   result = function(*args, **kwargs) if is_chief() else None
-  return json.loads(gather_bytes(json.dumps(result).encode())[0]) if _job.strategy else result
+  return json.loads(gather_bytes(json.dumps(result).encode())[0]) if is_collective() else result
 
 
 def barrier() -> None:
@@ -237,7 +242,7 @@ def barrier() -> None:
 
 def any_worker(flag: bool) -> bool:
   """Checks whether the flag is set on at least one worker. Collective."""
-  return bool(flag) if _job.strategy is None else any(_gather_integers([int(flag)]))
+  return any(_gather_integers([int(flag)])) if is_collective() else bool(flag)
 
 
 def check_equal(facts: Mapping[str, Any]) -> None:

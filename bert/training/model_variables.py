@@ -134,9 +134,9 @@ class ModelVariables:
 
     The block may change them: TensorFlow writes to no buffer that somebody has read, so that the
     memory of what it changes is needed twice until the file is written. An error of the block comes
-    before one of saving. Several workers meet where they save, and therefore do so first.
+    before one of saving. Workers of a job meet where they save, and therefore do so first.
     """
-    if distribution.worker_count() > 1:
+    if distribution.is_collective():
       self.save(step, state)
       yield
       return

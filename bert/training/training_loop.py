@@ -70,8 +70,8 @@ class Training:
       state: of the run at `step`; it is updated.
       is_saved: whether `step` is saved; if not, it is while the next one is computed.
     """
-    self._step = self._saved_step = step
-    self._is_saved = is_saved
+    self._step = step
+    self._saved_step = step if is_saved else None
     self._max_steps: float = math.inf if max_steps is None else max_steps
     self._state = state
     self._finished = False
@@ -237,9 +237,9 @@ class Training:
 
     That one compiles, mostly on one core, which takes longer than writing a file.
     """
-    if self._is_saved:
+    if self._saved_step is not None:
       return contextlib.nullcontext()
-    self._is_saved = True
+    self._saved_step = self._step
     return self._variables.saving_meanwhile(self._step, self._state)
 
   def _save(self) -> None:
