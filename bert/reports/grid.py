@@ -35,6 +35,7 @@ class TaskRow(NamedTuple):
   figures: Mapping[str, Any]  # of `results`
   finished: int  # runs
   failed: int
+  collapsed: int  # whose model is no better than one answer to everything
   steps: int | None  # of the best run
   minutes: float  # of all runs together
   link: str  # of the best run
@@ -73,6 +74,7 @@ def _row(grid: Grid, task: str, figures: Mapping[str, Any]) -> TaskRow:
     figures,
     sum(run["metrics"] is not None for run in runs),
     sum(run["failure"] is not None for run in runs),
+    sum(bool(run.get("collapsed")) for run in runs),
     best.get("steps"),
     sum(run.get("seconds") or 0.0 for run in runs) / 60,
     grid.links.get(best.get("folder", ""), ""),

@@ -215,6 +215,15 @@ def write_summary(
   atomic_files.write_text(os.path.join(folder, SUMMARY_FILE), json.dumps(summary, indent=2) + "\n")
 
 
+def failure_of(folder: str) -> str | None:
+  """Says why the model of a run counts as failed.
+
+  None if it does not, or if the run has written no `dev_summary.json`.
+  """
+  path = os.path.join(folder, SUMMARY_FILE)
+  return json_files.read_if_there(path, "Remove it.").get("failure")
+
+
 def read_summary(folder: str) -> Mapping[str, Any]:
   """The content of `dev_summary.json`, as `write_summary` names it.
 

@@ -24,6 +24,7 @@ from bert.scripts import (
   pretraining_subject,
   result_files,
   run_files,
+  run_outputs,
   trained_task,
 )
 from bert.tasks import kinds, public_data, run_statistics
@@ -84,7 +85,7 @@ def _read(folder: str, config: BertConfig) -> Subject:
     task="",
     results=results,
     headline="eval_accuracy",
-    failure=json_in(folder, "dev_summary.json").get("failure"),
+    failure=run_outputs.failure_of(folder),
     flags=json_in(folder, run_files.FLAGS),
     versions=json_in(folder, run_files.VERSIONS),
     command=text_in(folder, run_files.COMMAND),

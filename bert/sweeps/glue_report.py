@@ -63,6 +63,11 @@ class TaskScore:
     """The runs that failed."""
     return [outcome for outcome in self.outcomes if outcome.failure is not None]
 
+  @property
+  def collapsed(self) -> list[Outcome[GridRun]]:
+    """The runs whose model is no better than one answer to everything."""
+    return [outcome for outcome in self.outcomes if outcome.collapsed]
+
 
 def glue_average(scores: Mapping[str, float]) -> float:
   """Computes GLUE's macro-average: each task counts once, however many metrics it has.
@@ -149,6 +154,13 @@ class GlueReport(SweepReport):
         "share of its more frequent label. The paper leaves WNLI out of its average, and counts "
         "MNLI's two accuracies as two tasks there."
       )
+    collapsed = [outcome for summary in self.summaries for outcome in summary.collapsed]
+    if collapsed:
+      reasons = "; ".join(f"{each.run}: {each.collapsed}" for each in collapsed)
+      notes.append(
+        f"Collapsed: the model is no better than one answer to everything. {reasons}. Another "
+        "learning rate or seed often helps."
+      )
     return notes
 
   def _draw(self, path):
@@ -169,6 +181,8 @@ def _row(summary: TaskScore) -> Sequence[str]:
   runs = f"{summary.finished} of {len(summary.outcomes)}"
   if summary.failed:
     runs += f", {len(summary.failed)} failed"
+  if summary.collapsed:
+    runs += f", {len(summary.collapsed)} collapsed"
   titles = " / ".join(metric.title for metric in TASKS[summary.task].metrics)
   if not summary.ranked:
     return (summary.task, titles, "-", "-", "-", "-", runs)
@@ -201,6 +215,7 @@ def _json_of(summary: TaskScore) -> dict:
       "steps": outcome.steps,
       "seconds": outcome.seconds,
       "failure": outcome.failure,
+      "collapsed": outcome.collapsed,
     }
     for outcome in summary.outcomes
   ]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert.scripts import result_files, run_states
+from bert.scripts import result_files, run_outputs, run_states
 from bert.sweeps.sweep import Outcome, Run, finished, ranked
 
 # ---------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def read_results(outcome: Outcome[GridRun]) -> None:
   """Reads the official metrics of a finished run, by their titles, each from -1 to 1.
 
   Raises:
-    ValueError: a results file lacks one, or it is not finite.
+    ValueError: a results file lacks one, or it is not finite; a file is damaged.
     OSError: the results file does not exist.
   """
   results = {}
@@ -205,6 +205,7 @@ def read_results(outcome: Outcome[GridRun]) -> None:
       raise ValueError(f"{path}: {metric.key} is {values.get(metric.key, 'missing')}.")
   outcome.results = results
   outcome.headline = outcome.metrics = tuple(results)
+  outcome.collapsed = run_outputs.failure_of(outcome.run.folder)
 
 
 def identity_of_data(task: Task, data_dir: str) -> str:

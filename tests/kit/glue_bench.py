@@ -59,6 +59,9 @@ if flags.get("do_eval"):
   names = "accuracy f1 matthews_corrcoef pearson spearman".split()
   for suffix, less in (("", 0), ("_mismatched", 0.1)):
     write(f"eval_results{suffix}.txt", "".join(f"eval_{n} = {score - less}\n" for n in names))
+  if flags.get("save_outputs"):
+    failure = todo.get("collapsed", {}).get(os.path.basename(out))
+    write("dev_summary.json", json.dumps({"failure": failure}))
 if flags.get("do_predict"):
   if todo.get("no prediction"):
     sys.exit(7)

@@ -27,6 +27,8 @@ def test_tasks_and_runs(page):
   assert "3 of 5 runs have finished" in text
   # The setting with a failed seed does not count. Three runs took three minutes.
   assert "RTE accuracy 70.0 70.0 65.0 65.0 ± 7.1 rate 2e-05, 3 epochs 234 3.0 3 of 4" in text
+  assert "1 failed 1 collapsed MRPC" in text
+  assert "rate 2e-05, 3 epochs 2 60.0 234 1.1 collapsed one answer" in text
   assert "MRPC – – – – – – 0.0 0 of 1" in text
   assert "rate 2e-05, 3 epochs 1 70.0 234 1.0 best" in text
   assert "rate 5e-05, 3 epochs 2 – – – failed exit code 1: no <b>space</b>" in text
@@ -43,7 +45,7 @@ def test_figures_of_an_earlier_version_have_no_median_and_no_steps():
   figures = made.results["tasks"]["RTE"]
   del figures["median"]
   for run in figures["runs"]:
-    del run["steps"], run["seconds"]
+    del run["steps"], run["seconds"], run["collapsed"]
   assert "RTE" in grid.render(made)
 
 
@@ -51,7 +53,7 @@ def test_what_users_wrote_is_text():
   made = made_up_runs.grid()
   made.folder, made.results["problems"] = NASTY, [NASTY] * 4
   for run in made.results["tasks"]["RTE"]["runs"]:
-    run["failure"] = NASTY
+    run["failure"] = run["collapsed"] = NASTY
   pages.check_is_text(grid.render(made), NASTY)
 
 

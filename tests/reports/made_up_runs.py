@@ -223,7 +223,7 @@ def task_results() -> dict:
   """RTE with two settings of two seeds, one of which failed, and MRPC without a run that ended."""
   rte = [
     _of_grid("RTE", 2e-5, 1, {"accuracy": 0.7}, steps=234, seconds=60.0),
-    _of_grid("RTE", 2e-5, 2, {"accuracy": 0.6}, steps=234, seconds=66.0),
+    _of_grid("RTE", 2e-5, 2, {"accuracy": 0.6}, steps=234, seconds=66.0, collapsed="one answer"),
     _of_grid("RTE", 5e-5, 1, {"accuracy": 0.9}, steps=234, seconds=54.0),
     _of_grid("RTE", 5e-5, 2, None, failure="exit code 1: no <b>space</b>"),
   ]

@@ -32,6 +32,21 @@ def test_a_failing_run_is_reported_and_the_others_go_on(bench):
   assert bench.results()["problems"] == []
 
 
+def test_a_run_of_one_answer_is_marked_and_is_no_error(bench):
+  why = "accuracy 0.6913 is not above 0.6913, the share of the most frequent label (1)"
+  bench.add("CoLA", "MRPC").tell("CoLA", collapsed={"lr2e-05_epochs2_seed2": why})
+  bench.run_well()
+  results, text = bench.results()["tasks"], (bench.out / "results.txt").read_text()
+  assert [run["collapsed"] for run in results["CoLA"]["runs"]] == [None, why, None, None]
+  assert not any(run["collapsed"] for run in results["MRPC"]["runs"])
+  assert "4 of 4, 1 collapsed" in text
+  assert f"CoLA, rate 2e-05, 2 epochs, seed 2: {why}." in " ".join(text.split())
+  # A run of an earlier version has no such file.
+  (bench.out / "CoLA" / "lr2e-05_epochs2_seed2" / "dev_summary.json").unlink()
+  bench.run_well()
+  assert "collapsed" not in (bench.out / "results.txt").read_text()
+
+
 def test_a_task_of_which_every_run_fails_has_no_score(bench):
   names = [glue_runs.folder_name(rate, 2, seed) for rate in (2e-5, 3e-5) for seed in (1, 2)]
   bench.add("RTE", "MRPC").tell("RTE", fail=names)

@@ -58,6 +58,8 @@ def test_the_whole_way_with_the_real_program(tmp_path):
   accuracy = float(dict(line.split(" = ") for line in lines)["eval_accuracy"])
   assert results["tasks"]["MNLI"]["metrics"]["accuracy m"] == accuracy
   assert "global_step = 2" in lines
+  summary = json.loads((run / "dev_summary.json").read_text())
+  assert results["tasks"]["MNLI"]["runs"][0]["collapsed"] == summary["failure"]
   assert image.imread(tmp_path / "out" / "results.png").std() > 0.05
   with zipfile.ZipFile(tmp_path / "out" / "submission.zip") as archive:
     sizes = {}
