@@ -21,6 +21,7 @@ from absl import logging
 from bert.checkpoints import sentence_pooling
 from bert.exporting import model_folder
 from bert.exporting.model_folder import Described
+from bert.model.configuration import BertConfig
 from bert.model.task_head import SEQUENCES
 from bert.predicting import load_run
 from bert.predicting.engines import registry
@@ -84,8 +85,10 @@ def load(
   loaded = []
   for name in names:
     path = registry.model_file(name, folder, precision)
-    loaded.append(registry.load(name, path, threads=threads, precision=precision, **options))
-  chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config.vocab_size)
+    longest = model.config.longest_sequence
+    given = {"threads": threads, "precision": precision, "max_length": longest, **options}
+    loaded.append(registry.load(name, path, **given))
+  chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config)
   return PooledEngine(chosen, pooling or model.pooling or "mean") if model.is_encoder else chosen
 
 
@@ -174,15 +177,16 @@ def candidates(folder: str | os.PathLike, precision: str) -> list[str]:
   return installed or has_model[:1]  # which says what to install
 
 
-def _fastest(engines: list[Engine], vocab_size: int) -> Engine:
+def _fastest(engines: list[Engine], config: BertConfig) -> Engine:
   """Tries engines with a few rows of made-up tokens, and logs the times."""
-  ids = np.random.RandomState(0).randint(0, vocab_size, _TRIAL).astype(np.int32)
-  batch = {name: np.zeros(_TRIAL, np.int32) for name in SEQUENCES}
-  batch |= {"input_ids": ids, "input_mask": np.ones(_TRIAL, np.int32)}
+  trial = _TRIAL[0], min(_TRIAL[1], config.longest_sequence)
+  ids = np.random.RandomState(0).randint(0, config.vocab_size, trial).astype(np.int32)
+  batch = {name: np.zeros(trial, np.int32) for name in SEQUENCES}
+  batch |= {"input_ids": ids, "input_mask": np.ones(trial, np.int32)}
   times = {engine.name: _best_time(engine, batch) for engine in engines}
   fastest = min(engines, key=lambda engine: times[engine.name])
   words = ", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in times.items())
-  logging.info("Engine %s: %d texts of %d tokens take %s.", fastest.name, *_TRIAL, words)
+  logging.info("Engine %s: %d texts of %d tokens take %s.", fastest.name, *trial, words)
   return fastest
 
 

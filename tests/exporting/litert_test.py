@@ -79,8 +79,10 @@ def test_outputs_are_those_of_tensorflow(tmp_path):
   model = written(graph, tmp_path)
   check(graph, model)
   for wrong in (np.full([1, 4], 20), np.ones([1, 17])):  # 20 tokens, 16 positions
-    with pytest.raises(ValueError, match=r"model\.tflite cannot compute rows \[1, \d+\]: "):
+    with pytest.raises(ValueError, match=r"model\.tflite cannot compute input_ids \[1, \d+\], "):
       model(dict.fromkeys(FEATURES, wrong))
+  with pytest.raises(ValueError, match=r"model\.tflite reads input_mask, segment_ids, which"):
+    model({"input_ids": np.ones([1, 4])})
   check(graph, model)
 
 

@@ -49,7 +49,7 @@ def export(tmp_path, monkeypatch):
     str(tmp_path), Described(exports.CONFIG, str(vocab_file), True, 16, {}, {}, "max")
   )
   seconds = {"onnxruntime": 0.05, "litert": 0.01}
-  monkeypatch.setattr(registry, "load", lambda name, path, threads, precision: MadeUp(name))
+  monkeypatch.setattr(registry, "load", lambda name, path, **options: MadeUp(name))
   monkeypatch.setattr(load_export, "_best_time", lambda engine, batch: seconds[engine.name])
   monkeypatch.setattr(registry, "is_installed", lambda name: name in seconds)
   return tmp_path, seconds
@@ -67,6 +67,23 @@ def test_auto_takes_the_fastest_and_says_so(export, monkeypatch):
   assert lines == ["Engine litert: 4 texts of 32 tokens take onnxruntime 50.0 ms, litert 10.0 ms."]
   seconds["onnxruntime"], seconds["litert"] = seconds["litert"], seconds["onnxruntime"]
   assert load(folder).name == "onnxruntime"
+
+
+def test_rows_are_as_long_as_the_model_reads(export, monkeypatch):
+  """OpenVINO does not say by itself that they are too long; the trial keeps to it, too."""
+  folder, _ = export
+  asked, shapes = [], []
+  monkeypatch.setattr(
+    registry, "load", lambda name, path, **options: asked.append(options) or MadeUp(name)
+  )
+  monkeypatch.setattr(
+    load_export, "_best_time", lambda engine, batch: shapes.append(batch["input_ids"].shape) or 1.0
+  )
+  model = load_export.read(folder)
+  model.config.max_position_embeddings = 16
+  load_export.load(folder, model)
+  assert [options["max_length"] for options in asked] == [16] * 2
+  assert shapes == [(4, 16)] * 2
 
 
 def test_auto_tries_nothing_where_one_engine_can(export, monkeypatch):

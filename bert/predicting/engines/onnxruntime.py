@@ -17,10 +17,10 @@ import numpy as np
 import onnxruntime
 from absl import logging
 
-from bert.exporting.onnx.names import INPUTS, INT8_BITS
+from bert.exporting.onnx.names import INT8_BITS
 from bert.io import installation, processor
 from bert.predicting.engines.engine import Arrays
-from bert.predicting.engines.onnx_inputs import OnnxInputs, shapes
+from bert.predicting.engines.model_inputs import ModelInputs, need_file, shapes
 
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 _REMEDY = "Export it anew: export_hub.py --format=onnx."
@@ -33,16 +33,17 @@ class OnnxRuntimeEngine:
 
   name = "onnxruntime"
 
-  def __init__(self, session: onnxruntime.InferenceSession, path: str = "the model"):
-    """Takes a session, and the name for messages.
+  def __init__(
+    self, session: onnxruntime.InferenceSession, path: str, max_length: int | None = None
+  ):
+    """Takes a session, the name for messages, and the longest rows.
 
     Raises:
       ValueError: the model reads other inputs than tokens.
     """
     self._session, self._path = session, path
     types = {each.name: each.type for each in session.get_inputs()}
-    _check_inputs(types, path)
-    self._inputs = OnnxInputs({own: _TYPES[type_] for own, type_ in types.items()}, path)
+    self._inputs = ModelInputs(types, _TYPES, path, max_length)
     self._outputs = [each.name for each in session.get_outputs()]
     self._options = onnxruntime.RunOptions()
     self._options.log_severity_level = 4  # its errors are raised, and said better here
@@ -72,6 +73,7 @@ def load(
   threads: int | None = None,
   shares_cores: bool = False,
   precision: str = "float32",
+  max_length: int | None = None,
 ) -> OnnxRuntimeEngine:
   """Loads a model.
 
@@ -82,15 +84,14 @@ def load(
       for a while, to be quick at the next call; a server's front then waits for a core, 4 ms
       instead of 1 on two cores. See `_leave_cores`.
     precision: without effect, it is that of the file.
+    max_length: the longest rows that the model reads; None if that is not known.
 
   Raises:
     ValueError: it is no such file, or onnxruntime does not read it, or it reads other inputs.
     OSError: there is no file.
   """
   del precision
-  path = os.fspath(path)
-  if not os.path.isfile(path):
-    raise FileNotFoundError(f"{path} does not exist.")
+  path = need_file(path)
   options = onnxruntime.SessionOptions()
   options.log_severity_level = 4  # as in a call
   options.intra_op_num_threads = threads or installation.num_cores()
@@ -108,7 +109,7 @@ def load(
       "answers differ from those elsewhere. Quantize with 7 bits, or take the float model.",
       path,
     )
-  return OnnxRuntimeEngine(session, path)
+  return OnnxRuntimeEngine(session, path, max_length)
 
 
 def _leave_cores(options: onnxruntime.SessionOptions, version: str) -> None:
@@ -121,14 +122,6 @@ def _leave_cores(options: onnxruntime.SessionOptions, version: str) -> None:
     options.add_session_config_entry("session.intra_op.spin_duration_us", _SPIN_US)
   else:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-
-
-def _check_inputs(types: dict[str, str], path: str) -> None:
-  known = ", ".join(INPUTS.values())
-  if unknown := sorted(types.keys() - set(INPUTS.values())):
-    raise ValueError(f"{path} reads {', '.join(unknown)}; models of texts read {known}.")
-  if wrong := sorted(f"{name}: {type_}" for name, type_ in types.items() if type_ not in _TYPES):
-    raise ValueError(f"{path} reads {', '.join(wrong)}; models of texts read int64. {_REMEDY}")
 
 
 def _why_not(path: str, error: Exception) -> str:

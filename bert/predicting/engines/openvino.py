@@ -13,10 +13,9 @@ import numpy as np
 import openvino
 from absl import logging
 
-from bert.exporting.onnx.names import INPUTS
 from bert.io import installation
 from bert.predicting.engines.engine import Arrays
-from bert.predicting.engines.onnx_inputs import OnnxInputs, shapes
+from bert.predicting.engines.model_inputs import ModelInputs, need_file, shapes
 
 _TYPES = {"i64": np.int64, "i32": np.int32}
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
@@ -28,19 +27,21 @@ class OpenVinoEngine:
 
   name = "openvino"
 
-  def __init__(self, request: openvino.InferRequest, model: openvino.Model, path: str):
-    """Takes what computes, the model that it was compiled from, and the name for messages.
+  def __init__(
+    self,
+    request: openvino.InferRequest,
+    model: openvino.Model,
+    path: str,
+    max_length: int | None = None,
+  ):
+    """Takes what computes, the model that it was compiled from, its name, and the longest rows.
 
     Raises:
       ValueError: the model reads other inputs than tokens.
     """
     self._request, self._path = request, path
     types = {each.any_name: each.element_type.get_type_name() for each in model.inputs}
-    known = ", ".join(INPUTS.values())
-    for name, type_ in types.items():
-      if name not in INPUTS.values() or type_ not in _TYPES:
-        raise ValueError(f"{path} reads {name} ({type_}); models of texts read {known} as int64.")
-    self._inputs = OnnxInputs({own: _TYPES[type_] for own, type_ in types.items()}, path)
+    self._inputs = ModelInputs(types, _TYPES, path, max_length)
     # Compiling adds names to outputs, and the first one may be another then.
     self._outputs = [each.any_name for each in model.outputs]
     self._num_words = _num_words(model)
@@ -77,6 +78,7 @@ def load(
   threads: int | None = None,
   shares_cores: bool = False,
   precision: str = "float32",
+  max_length: int | None = None,
 ) -> OpenVinoEngine:
   """Loads a model.
 
@@ -86,15 +88,14 @@ def load(
     shares_cores: without effect; see `onnxruntime.py`.
     precision: float32, or bfloat16: matrix products and what lies between them; results are
       float32. OpenVINO by itself takes bfloat16 wherever the processor has it.
+    max_length: the longest rows that the model reads; None if that is not known.
 
   Raises:
     ValueError: it is no such file, or OpenVINO does not read it, or it reads other inputs.
     OSError: there is no file.
   """
   del shares_cores
-  path = os.fspath(path)
-  if not os.path.isfile(path):
-    raise FileNotFoundError(f"{path} does not exist.")
+  path = need_file(path)
   core = openvino.Core()
   if precision == "bfloat16" and "BF16" not in core.get_property(
     "CPU", "OPTIMIZATION_CAPABILITIES"
@@ -112,7 +113,7 @@ def load(
   except RuntimeError as error:
     library = f"OpenVINO {openvino.__version__.partition('-')[0]}"
     raise ValueError(f"{path} cannot be read by {library}: {_reason(error)}. {_REMEDY}") from None
-  return OpenVinoEngine(request, model, path)
+  return OpenVinoEngine(request, model, path, max_length)
 
 
 def _num_words(model: openvino.Model) -> int:
