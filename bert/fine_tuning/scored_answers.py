@@ -36,7 +36,7 @@ class ScoredAnswers:
     """
     return {"text_a": example.text_a, "text_b": getattr(example, "text_b", None)}
 
-  def expected(self, example: Any) -> Any:
+  def gold(self, example: Any) -> Any:
     """Returns what is right for an example, as `shown` compares it; None where it is unknown.
 
     By default its `label`.

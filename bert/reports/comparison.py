@@ -185,6 +185,6 @@ def _json_of(rows: Iterable[Any]) -> list[dict[str, Any]]:
 def _numbers_of(card: dict[str, Any]) -> dict[str, Any]:
   answers = card["answers"]
   return {
-    **{name: card[name] for name in ("number", "expected")},
+    **{name: card[name] for name in ("number", "gold")},
     **{name: [getattr(each, name) for each in answers] for name in ("predicted", "loss")},
   }

@@ -104,7 +104,7 @@ def _verdict(examples: Examples) -> dict[str, Any]:
   """Compares the model with the best answer that is always the same."""
   right = [case.is_right for case in examples.cases if case.is_right is not None]
   accuracy = sum(right) / len(right) if right else None
-  baseline = examples.shown.baseline(examples.expected)
+  baseline = examples.shown.baseline(examples.gold)
   share = baseline.value if baseline and baseline.is_of_examples else None
   is_constant = accuracy is not None and share is not None and accuracy <= share
   return {"right": accuracy, "baseline": baseline, "is_constant": is_constant}
@@ -218,7 +218,7 @@ def numbers(shown: dict[str, Any]) -> dict[str, Any]:
 
 def _numbers_of(card: dict[str, Any]) -> dict[str, Any]:
   case = card["case"]
-  names = ("loss", "confidence", "is_right", "expected", "predicted")
+  names = ("loss", "confidence", "is_right", "gold", "predicted")
   found = {"number": card["number"], **{name: getattr(case, name) for name in names}}
   if contribution := card["contribution"]:
     rows = [[(word.text, float(f"{word.share:.4g}")) for word in row] for row in contribution.rows]

@@ -26,7 +26,7 @@ class Answers:
     shown: how the task shows them.
     seeds: of the runs.
     cases: of each run, those of all examples that are shown.
-    expected: what is right for each of them, None where it is unknown.
+    gold: what is right for each of them, None where it is unknown.
     numbers: their places in the file, from 1.
     total: how many examples the set has.
     source: the name of the set.
@@ -35,7 +35,7 @@ class Answers:
   shown: Shown
   seeds: Sequence[int]
   cases: Sequence[Sequence[Case]]
-  expected: Sequence[Any]
+  gold: Sequence[Any]
   numbers: Sequence[int]
   total: int
   source: str = "dev"
@@ -188,7 +188,7 @@ def of_answers(answers: Answers, most_cases: int) -> dict[str, Any] | None:
     "counts": [] if by_degrees else _counts(wrong, len(answers.seeds)),
     "num_wrong": len(order),
     "loss_name": answers.shown.loss_name,
-    "baseline": answers.shown.baseline(answers.expected),
+    "baseline": answers.shown.baseline(answers.gold),
     "cases": [
       several.card(answers.numbers[n], _grouped(answers.seeds, examples[n]))
       for n in order[:most_cases]
@@ -242,7 +242,7 @@ def numbers(shown: dict[str, Any]) -> dict[str, Any]:
       "most_wrong": [
         {
           "number": each["number"],
-          "expected": each["expected"],
+          "gold": each["gold"],
           "answers": [answer._asdict() for answer in each["answers"]],
         }
         for each in examples["cases"]

@@ -31,28 +31,28 @@ class MaskedWords(Shown):
   item_name = "masked words"
   labels_may_err = False
 
-  def case(self, item, expected, answer):
+  def case(self, item, gold, answer):
     """Shows a word in its sentence, and the likeliest pieces."""
     ranked: Sequence[tuple[str, float]] = answer["ranked"]
     predicted, confidence = ranked[0]
-    options = [Option(name, p, name == expected, n == 0) for n, (name, p) in enumerate(ranked)]
+    options = [Option(name, p, name == gold, n == 0) for n, (name, p) in enumerate(ranked)]
     chance = answer["probability"]
-    if expected not in (name for name, _ in ranked):
-      options.append(Option(expected, chance, True))
+    if gold not in (name for name, _ in ranked):
+      options.append(Option(gold, chance, True))
     return Case(
       [item["passage"]],
-      expected,
+      gold,
       predicted,
-      is_right=predicted == expected,
+      is_right=predicted == gold,
       loss=-math.log(max(chance, float(np.finfo(np.float32).tiny))),
       confidence=confidence,
       group=item["in_its_place"],
       options=options,
     )
 
-  def baseline(self, expected):
+  def baseline(self, gold):
     """Names the most frequent word."""
-    known = list(expected)
+    known = list(gold)
     if not known:
       return None
     most = max(sorted(set(known)), key=known.count)
@@ -83,18 +83,18 @@ def examples_of(
     return None
   heads = masked_words.Heads(words=True, generator=heads.generator)
   guess = masked_words.load_engine(config, prefix, heads, is_labelled=True)
-  shown, cases, expected, lengths = MaskedWords(), [], [], []
+  shown, cases, gold, lengths = MaskedWords(), [], [], []
   for batch in _batches(records):
     outputs = {name: np.asarray(value) for name, value in guess(_stacked(batch)).items()}
     for row, record in enumerate(batch):
       for item, right, answer in _words(record, outputs, row, tokenizer):
         cases.append(shown.case(item, right, answer))
-        expected.append(right)
+        gold.append(right)
         lengths.append(int(record["input_mask"].sum()))
   unknown = [0.0] * len(cases)
   numbers = list(range(1, len(cases) + 1))
   source = counted(len(records), "record")
-  return Examples(shown, expected, cases, numbers, lengths, unknown, len(cases), source)
+  return Examples(shown, gold, cases, numbers, lengths, unknown, len(cases), source)
 
 
 def _records(files: Iterable[str]) -> Iterator[dict[str, np.ndarray]]:

@@ -51,7 +51,7 @@ def is_same_set(first: Examples, second: Examples) -> bool:
 
 def _identities(examples: Examples) -> list[tuple]:
   return [
-    (number, case.expected, *((each.name, each.text) for each in case.passages))
+    (number, case.gold, *((each.name, each.text) for each in case.passages))
     for number, case in zip(examples.numbers, examples.cases, strict=True)
   ]
 

@@ -38,7 +38,7 @@ def card(number: int, answers: Sequence[tuple[str, Sequence[Case]]]) -> dict[str
   return {
     "number": number,
     "texts": [Text(each.name, runs, *pieces_of(each)) for runs, each in _passages(named)],
-    "expected": named[0][1].expected,
+    "gold": named[0][1].gold,
     "answers": [_answer(runs, cases) for runs, cases in answers],
   }
 

@@ -146,8 +146,8 @@ def scores_by_type(cases: Iterable[Case]) -> list[TypeScore]:
   counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
   for case in cases:
     for name, parts in (
-      ("right", case.expected_parts & case.predicted_parts),
-      ("expected", case.expected_parts),
+      ("right", case.gold_parts & case.predicted_parts),
+      ("gold", case.gold_parts),
       ("predicted", case.predicted_parts),
     ):
       for part in parts:
@@ -201,6 +201,6 @@ def _mean(values: Sequence) -> float | None:
 
 def _type_score(name: str, counts: collections.Counter) -> TypeScore:
   precision = counts["right"] / max(counts["predicted"], 1)
-  recall = counts["right"] / max(counts["expected"], 1)
+  recall = counts["right"] / max(counts["gold"], 1)
   f1 = 2 * precision * recall / (precision + recall) if counts["right"] else 0.0
-  return TypeScore(name, precision, recall, f1, counts["expected"])
+  return TypeScore(name, precision, recall, f1, counts["gold"])

@@ -14,7 +14,7 @@ class Examples:
 
   Attributes:
     shown: how the task shows them.
-    expected: what is right for each, None where it is unknown.
+    gold: what is right for each, None where it is unknown.
     cases: each with its answer.
     numbers: their places in the file, from 1.
     lengths: tokens of the longest sequence of each.
@@ -26,7 +26,7 @@ class Examples:
   """
 
   shown: Shown
-  expected: Sequence[Any]
+  gold: Sequence[Any]
   cases: Sequence[Case]
   numbers: Sequence[int]
   lengths: Sequence[int]

@@ -74,13 +74,13 @@ def examples_of(
   found = Predictor.of_halves(_Remembering(answering), engine, batch_size, _CHUNK)(items)
   answers = [each.answer for each in found]
   shown = task.shown(answering)
-  expected = [task.expected(example) for example in examples]
-  cases = [shown.case(*three) for three in zip(items, expected, answers, strict=True)]
+  gold = [task.gold(example) for example in examples]
+  cases = [shown.case(*three) for three in zip(items, gold, answers, strict=True)]
   is_whole = len(places) == len(data.examples)
   why = "the report has none of its own"
   return Examples(
     shown,
-    expected,
+    gold,
     cases,
     numbers=[n + 1 for n in places],
     lengths=[max((len(row["input_ids"]) for row in each.rows), default=0) for each in found],

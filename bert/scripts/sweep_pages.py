@@ -158,15 +158,15 @@ def _answers(
   places = answered_examples.sample(len(data.examples), chosen.max_examples)
   examples = [data.examples[n] for n in places]
   items = trained_task.items_of(task, examples)
-  shown, expected = task.shown(answering), [task.expected(each) for each in examples]
+  shown, gold = task.shown(answering), [task.gold(each) for each in examples]
   return many.Answers(
     shown,
     list(folders),
     [
-      [shown.case(*three) for three in zip(items, expected, [each[n] for n in places], strict=True)]
+      [shown.case(*three) for three in zip(items, gold, [each[n] for n in places], strict=True)]
       for each in answers
     ],
-    expected,
+    gold,
     [n + 1 for n in places],
     len(data.examples),
     data.split + data.suffix,

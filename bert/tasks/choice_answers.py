@@ -68,22 +68,22 @@ class Choices(Classes):
   def __init__(self):
     super().__init__([])
 
-  def case(self, item, expected, answer):
+  def case(self, item, gold, answer):
     """Shows the choices with their probabilities."""
     context, choices = item.values()
     places = [f"choice {number}" for number in range(1, len(choices) + 1)]
-    right = None if expected is None else places[int(expected)]
+    right = None if gold is None else places[int(gold)]
     found = Classes(places).case({"context": context}, right, answer)
     found.passages = [Passage("context", context)]
     texts = dict(zip(places, choices, strict=True))
     found.options = [each._replace(name=texts[each.name]) for each in found.options]
-    found.expected = None if right is None else texts[right]
+    found.gold = None if right is None else texts[right]
     found.predicted, found.pairs = texts[found.predicted], ()
     return found
 
-  def baseline(self, expected):
+  def baseline(self, gold):
     """Names the place at which most right choices are."""
-    known = [f"choice {int(each) + 1}" for each in expected if each is not None]
+    known = [f"choice {int(each) + 1}" for each in gold if each is not None]
     found = super().baseline(known)
     what = found and found.what.replace("the most frequent label", "the most frequent place")
     return found and Baseline(what, found.value)

@@ -40,7 +40,7 @@ class Option(NamedTuple):
 
   name: str
   share: float  # from 0 to 1
-  is_expected: bool = False
+  is_gold: bool = False
   is_predicted: bool = False
 
 
@@ -58,28 +58,28 @@ class Case:
 
   Attributes:
     passages: its texts.
-    expected: the gold answer, in words; None where that is unknown.
+    gold: the gold answer, in words; None where that is unknown.
     predicted: what the model says; "" where `values` say it.
     is_right: whether both agree; None where that is a matter of degree, or unknown.
     loss: how wrong the answer is, more is worse; None where that is unknown.
     confidence: the probability of what the model says; None where it gives none.
     group: of what is right, by which results are listed; "" where there are none.
     pairs: (gold, predicted) for each decision; the cells of a confusion matrix.
-    expected_parts, predicted_parts: what is found or not, such as entities; the first of each is
+    gold_parts, predicted_parts: what is found or not, such as entities; the first of each is
       its type, by which precision and recall are listed.
     options: the possible answers, where there are some.
     values: further values by name.
   """
 
   passages: Sequence[Passage]
-  expected: str | None
+  gold: str | None
   predicted: str
   is_right: bool | None = None
   loss: float | None = None
   confidence: float | None = None
   group: str = ""
   pairs: Sequence[tuple[str, str]] = ()
-  expected_parts: frozenset[tuple] = frozenset()
+  gold_parts: frozenset[tuple] = frozenset()
   predicted_parts: frozenset[tuple] = frozenset()
   options: Sequence[Option] = ()
   values: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -108,19 +108,19 @@ class Shown:
   number_name: str = ""
   classes: Sequence[str] = ()
 
-  def case(self, item: Mapping[str, Any], expected: Any, answer: Mapping[str, Any]) -> Case:
+  def case(self, item: Mapping[str, Any], gold: Any, answer: Mapping[str, Any]) -> Case:
     """Shows one example.
 
     Args:
       item: its texts by name, as a `Predictor` takes them.
-      expected: what is right, as `Task.expected` returns it; None where that is unknown.
+      gold: what is right, as `Task.gold` returns it; None where that is unknown.
       answer: what the `Predictor` answers.
     """
     values = {name: in_words(value) for name, value in answer.items()}
-    right = None if expected is None else in_words(expected)
+    right = None if gold is None else in_words(gold)
     return Case(passages_of(item), right, "", values=values)
 
-  def baseline(self, expected: Sequence[Any]) -> Baseline | None:
+  def baseline(self, gold: Sequence[Any]) -> Baseline | None:
     """Says what the best constant answer would score; None where that cannot be said."""
     return None
 
@@ -137,27 +137,27 @@ class Classes(Shown):
     self.classes = list(labels)
     self._probabilities = probabilities
 
-  def case(self, item, expected, answer):
+  def case(self, item, gold, answer):
     """Shows all classes, or the first of many."""
     shares = np.asarray(answer[self._probabilities], np.float64).ravel()
     predicted = self.classes[int(shares.argmax())]
-    right = None if expected is None else str(expected)
+    right = None if gold is None else str(gold)
     case = Case(passages_of(item), right, predicted, confidence=float(shares.max()))
     options = (
       Option(name, float(share), name == right, name == predicted)
       for name, share in zip(self.classes, shares, strict=True)
     )
     ranked = sorted(options, key=lambda each: -each.share)
-    case.options = [each for n, each in enumerate(ranked) if n < 5 or each.is_expected]
+    case.options = [each for n, each in enumerate(ranked) if n < 5 or each.is_gold]
     if right is not None:
       case.is_right, case.group, case.pairs = predicted == right, right, [(right, predicted)]
     if right in self.classes:
       case.loss = -math.log(max(float(shares[self.classes.index(right)]), _LEAST))
     return case
 
-  def baseline(self, expected):
+  def baseline(self, gold):
     """Names the most frequent class."""
-    known = [str(each) for each in expected if each is not None]
+    known = [str(each) for each in gold if each is not None]
     if not known:
       return None
     most = max(sorted(set(known)), key=known.count)
@@ -178,11 +178,11 @@ class ManyLabels(Shown):
     """Takes C names."""
     self._labels = list(labels)
 
-  def case(self, item, expected, answer):
+  def case(self, item, gold, answer):
     """Shows the labels that are gold or predicted."""
     shares = np.asarray(answer["probabilities"], np.float64)
     predicted = [bool(each) for each in answer["labels"]]
-    right = None if expected is None else [label in expected for label in self._labels]
+    right = None if gold is None else [label in gold for label in self._labels]
     options = [
       Option(label, float(share), right is not None and right[n], predicted[n])
       for n, (label, share) in enumerate(zip(self._labels, shares, strict=True))
@@ -192,9 +192,9 @@ class ManyLabels(Shown):
     if right is None:
       return found
     of_right = np.where(right, shares, 1 - shares)
-    found.expected, found.is_right = self._joined(right), right == predicted
+    found.gold, found.is_right = self._joined(right), right == predicted
     found.loss = float(np.mean(-np.log(np.maximum(of_right, _LEAST))))
-    found.expected_parts, found.predicted_parts = self._parts(right), self._parts(predicted)
+    found.gold_parts, found.predicted_parts = self._parts(right), self._parts(predicted)
     return found
 
   def _joined(self, chosen):
@@ -203,9 +203,9 @@ class ManyLabels(Shown):
   def _parts(self, chosen):
     return frozenset((n,) for n, is_in in zip(self._labels, chosen, strict=True) if is_in)
 
-  def baseline(self, expected):
+  def baseline(self, gold):
     """Says how many single decisions are right if each label is always or never predicted."""
-    known = [each for each in expected if each is not None]
+    known = [each for each in gold if each is not None]
     if not known:
       return None
     shares = np.mean([[label in each for label in self._labels] for each in known], axis=0)
@@ -223,19 +223,19 @@ class Numbers(Shown):
     """Takes the name of the number in an answer."""
     self.number_name = name
 
-  def case(self, item, expected, answer):
+  def case(self, item, gold, answer):
     """Shows both numbers."""
     predicted = float(np.ravel(answer[self.number_name])[0])
     case = Case(passages_of(item), None, in_words(predicted))
-    if expected is not None:
-      right = float(expected)
-      case.expected, case.loss = in_words(right), (predicted - right) ** 2
+    if gold is not None:
+      right = float(gold)
+      case.gold, case.loss = in_words(right), (predicted - right) ** 2
       case.pairs = [(str(right), str(predicted))]
     return case
 
-  def baseline(self, expected):
+  def baseline(self, gold):
     """Says what the mean of the right numbers would score."""
-    known = [float(each) for each in expected if each is not None]
+    known = [float(each) for each in gold if each is not None]
     if not known:
       return None
     mean, variance = float(np.mean(known)), float(np.var(known))

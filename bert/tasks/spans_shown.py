@@ -21,24 +21,24 @@ class Spans(Shown):
   )
   group_name = "question word"
 
-  def case(self, item, expected, answer):
-    """Marks the answer; `expected` are the right answers, none where there is none."""
+  def case(self, item, gold, answer):
+    """Marks the answer; `gold` are the right answers, none where there is none."""
     predicted = answer["answer"] or NO_ANSWER
     sure = float(answer["probability"])
     found = Case(_passages(item, answer), None, predicted, confidence=sure)
-    if expected is None:
+    if gold is None:
       return found
-    right = list(dict.fromkeys(expected)) or [""]
+    right = list(dict.fromkeys(gold)) or [""]
     best = max(squad_scores.compute_f1(text, answer["answer"]) for text in right)
-    found.expected = " / ".join(text or NO_ANSWER for text in right)
+    found.gold = " / ".join(text or NO_ANSWER for text in right)
     found.is_right = any(squad_scores.compute_exact(text, answer["answer"]) for text in right)
     found.loss = 1 - best
     found.group = _kind_of(str(item["question"]))
     return found
 
-  def baseline(self, expected):
+  def baseline(self, gold):
     """Says what never answering would score, where questions may have no answer."""
-    known = [each for each in expected if each is not None]
+    known = [each for each in gold if each is not None]
     never = [not any(each) for each in known]
     if not any(never):
       return None

@@ -22,8 +22,8 @@ class Tags(Shown):
   )
   part_name = "entities"
 
-  def case(self, item, expected, answer):
-    """Marks both in the text; `expected` are the labels of its words."""
+  def case(self, item, gold, answer):
+    """Marks both in the text; `gold` are the labels of its words."""
     [text] = item.values()
     places = list(zip(map(int, answer["starts"]), map(int, answer["ends"]), strict=True))
     predicted = _parts(answer["tags"])
@@ -31,19 +31,19 @@ class Tags(Shown):
     sure = [float(each) for each in answer["probabilities"]]
     found.confidence = math.prod(sure) if sure else None  # words are labelled independently
     found.predicted_parts = frozenset(predicted)
-    if expected is None or len(expected) != len(places):
+    if gold is None or len(gold) != len(places):
       return found
-    right = _parts(expected)
+    right = _parts(gold)
     found.passages = [Passage("gold", text, _marks(right, places)), *found.passages]
-    found.expected, found.expected_parts = _listed(right), frozenset(right)
-    found.is_right = found.expected_parts == found.predicted_parts
-    found.loss = float(len(found.expected_parts ^ found.predicted_parts))
+    found.gold, found.gold_parts = _listed(right), frozenset(right)
+    found.is_right = found.gold_parts == found.predicted_parts
+    found.loss = float(len(found.gold_parts ^ found.predicted_parts))
     found.pairs = _pairs(right, predicted)
     return found
 
-  def baseline(self, expected):
+  def baseline(self, gold):
     """Says what marking nothing would score."""
-    tags = [tag for each in expected if each is not None for tag in each]
+    tags = [tag for each in gold if each is not None for tag in each]
     if not tags:
       return None
     what = "Marking nothing has an F1 of 0, and the right label for words in"

@@ -35,7 +35,7 @@ def check_answers(runs, out):
     expected = run_subject.subject_of(str(out / f"seed_{seed}"), chosen).examples
     assert len(cases) == len(expected.cases) > 0
     for one, other in zip(cases, expected.cases, strict=True):
-      assert (one.passages, one.expected) == (other.passages, other.expected)
+      assert (one.passages, one.gold) == (other.passages, other.gold)
       assert one.loss == pytest.approx(other.loss, rel=1e-3, abs=1e-4)
       if one.confidence is not None:
         assert one.confidence == pytest.approx(other.confidence, rel=1e-3)

@@ -115,7 +115,7 @@ def test_what_users_wrote_is_text(kind_):
     for case in run.examples.cases:
       case.passages = [each._replace(text=NASTY, marks=()) for each in case.passages]
       case.passages[0] = case.passages[0]._replace(marks=(shown.Mark(0, 9, NASTY),))
-      case.predicted = case.expected = case.group = NASTY
+      case.predicted = case.gold = case.group = NASTY
   pages.check_is_text(comparison.render(first, second), NASTY)
 
 

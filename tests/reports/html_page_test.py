@@ -49,9 +49,9 @@ def test_what_users_wrote_is_text(kind_):
   for case in examples.cases:
     case.passages = [each._replace(text=NASTY, marks=()) for each in case.passages]
     case.passages[0] = case.passages[0]._replace(marks=(shown.Mark(0, 9, NASTY),))
-    case.predicted = case.expected = case.group = NASTY
+    case.predicted = case.gold = case.group = NASTY
     case.pairs = [] if examples.shown.number_name else [(NASTY, NASTY)]
-    case.expected_parts = frozenset([(NASTY,)])
+    case.gold_parts = frozenset([(NASTY,)])
     case.options = [each._replace(name=NASTY) for each in case.options]
     case.values = {NASTY: NASTY}
   subject = made_up_runs.subject(
@@ -140,7 +140,7 @@ def test_numbers_that_are_none_are_no_trouble():
 def test_a_model_that_gives_one_answer_is_called_so():
   examples = made_up_runs.of_classes()
   for case in examples.cases:
-    case.is_right = case.expected == "yes"
+    case.is_right = case.gold == "yes"
   page = html_page.render(made_up_runs.subject(examples))
   said = "The model is no better than one answer to everything."
   assert said in page

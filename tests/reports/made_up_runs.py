@@ -202,7 +202,7 @@ def many(kind: str = "classes", **changed) -> ManyRuns:
   examples = KINDS[kind]()
   others = [_other(case) for case in examples.cases]
   cases = [examples.cases, examples.cases, others]
-  answers = Answers(examples.shown, [1, 2, 3], cases, examples.expected, examples.numbers, 4)
+  answers = Answers(examples.shown, [1, 2, 3], cases, examples.gold, examples.numbers, 4)
   curves = [dataclasses.replace(subject(None).curves, folder=f"/tmp/seed_{n}") for n in (1, 2)]
   made = ManyRuns(
     "/tmp/mrpc",

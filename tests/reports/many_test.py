@@ -87,7 +87,7 @@ def test_what_users_wrote_is_text():
     for case in cases:
       case.passages = [each._replace(text=NASTY, marks=()) for each in case.passages]
       case.passages[0] = case.passages[0]._replace(marks=(shown.Mark(0, 9, NASTY),))
-      case.predicted = case.expected = NASTY
+      case.predicted = case.gold = NASTY
   pages.check_is_text(many.render(runs), NASTY)
 
 

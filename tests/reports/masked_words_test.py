@@ -29,7 +29,7 @@ def test_a_word_is_shown_with_its_guesses():
   assert (case.predicted, case.is_right, case.group) == ("x", False, "[MASK]")
   assert case.loss == pytest.approx(-np.log(0.01))
   assert [each.name for each in case.options] == ["x", "y", "b"]  # the right one, too
-  assert [each.is_expected for each in case.options] == [False, False, True]
+  assert [each.is_gold for each in case.options] == [False, False, True]
 
 
 def test_the_baseline_is_the_most_frequent_word():

@@ -60,7 +60,7 @@ def test_the_same_set_has_equal_places_texts_and_right_answers():
   assert paired.is_same_set(first, other)
   for changed in ({"numbers": [1, 2, 3, 5]}, {"cases": first.cases[:3], "numbers": [1, 2, 3]}):
     assert not paired.is_same_set(first, dataclasses.replace(other, **changed))
-  other.cases[0].expected = "no"
+  other.cases[0].gold = "no"
   assert not paired.is_same_set(first, other)
 
 
