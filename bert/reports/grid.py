@@ -34,8 +34,8 @@ class TaskRow(NamedTuple):
   task: str
   figures: Mapping[str, Any]  # of `results`
   finished: int  # runs
-  failed: int
-  collapsed: int  # whose model is no better than one answer to everything
+  broken: int  # that did not finish
+  failed: int  # whose model is no better than one answer to everything
   steps: int | None  # of the best run
   minutes: float  # of all runs together
   link: str  # of the best run

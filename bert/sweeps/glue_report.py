@@ -59,8 +59,8 @@ class TaskScore:
     return len(finished(self.outcomes))
 
   @property
-  def failed(self) -> list[Outcome[GridRun]]:
-    """The runs that failed."""
+  def broken(self) -> list[Outcome[GridRun]]:
+    """The runs that did not finish."""
     return [outcome for outcome in self.outcomes if outcome.failure is not None]
 
   @property
@@ -101,8 +101,8 @@ class GlueReport(SweepReport):
   def __init__(self, summaries: Sequence[TaskScore], problems: Iterable[str] = ()):
     self.summaries = summaries
     self.problems = [
-      *(f"FAILED: {o.run}: {o.failure}" for summary in summaries for o in summary.failed),
-      *(f"FAILED: {problem}" for problem in problems),
+      *(f"{o.run} did not finish: {o.failure}" for summary in summaries for o in summary.broken),
+      *problems,
     ]
 
   @property
@@ -155,13 +155,7 @@ class GlueReport(SweepReport):
         "MNLI's two accuracies as two tasks there."
       )
     collapsed = [outcome for summary in self.summaries for outcome in summary.collapsed]
-    if collapsed:
-      reasons = "; ".join(f"{each.run}: {each.collapsed}" for each in collapsed)
-      notes.append(
-        f"Collapsed: the model is no better than one answer to everything. {reasons}. Another "
-        "learning rate or seed often helps."
-      )
-    return notes
+    return notes + [f"FAILED: {outcome.run}: {outcome.collapsed}." for outcome in collapsed]
 
   def _draw(self, path):
     drawing.plot_table(self._cells(), path, "GLUE, dev sets", self._notes())
@@ -179,10 +173,10 @@ class GlueReport(SweepReport):
 
 def _row(summary: TaskScore) -> Sequence[str]:
   runs = f"{summary.finished} of {len(summary.outcomes)}"
-  if summary.failed:
-    runs += f", {len(summary.failed)} failed"
+  if summary.broken:
+    runs += f", {len(summary.broken)} did not finish"
   if summary.collapsed:
-    runs += f", {len(summary.collapsed)} collapsed"
+    runs += f", {len(summary.collapsed)} failed"
   titles = " / ".join(metric.title for metric in TASKS[summary.task].metrics)
   if not summary.ranked:
     return (summary.task, titles, "-", "-", "-", "-", runs)

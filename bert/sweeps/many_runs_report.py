@@ -20,8 +20,6 @@ _MOST_PANELS = 4
 class ManyRunsReport(SweepReport):
   """What several runs say together."""
 
-  problem_mark = "PROBLEM: "
-
   def __init__(
     self,
     script: str,

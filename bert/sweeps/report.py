@@ -18,11 +18,9 @@ class SweepReport:
 
   Attributes:
     problems: one line for each process that failed.
-    problem_mark: the beginning of these lines in the text.
   """
 
   problems: Sequence[str]
-  problem_mark = ""
 
   def _head(self) -> list[str]:
     """Returns the lines above the table."""
@@ -59,7 +57,7 @@ class SweepReport:
     table = [next(lines) if len(row) > 1 else "".join(row) for row in self._rows()]
     rule = "-" * max(map(len, table))
     notes = [textwrap.fill(note, _WIDTH, break_long_words=False) for note in self._notes()]
-    problems = [f"{self.problem_mark}{problem}" for problem in self.problems]
+    problems = [f"PROBLEM: {problem}" for problem in self.problems]
     body = [line or rule for line in table]
     return "\n".join([*self._head(), *body, "", *notes, *problems]) + "\n"
 

@@ -111,7 +111,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     for key, value in headers.items():
       self.send_header(key, value)
     self.end_headers()
-    self.wfile.write(rest[: state.cut_after.pop(0)] if state.cut_after else rest)
+    with contextlib.suppress(ConnectionError):  # whoever asked has seen enough
+      self.wfile.write(rest[: state.cut_after.pop(0)] if state.cut_after else rest)
 
 
 @contextlib.contextmanager

@@ -25,14 +25,14 @@ def test_tasks_and_runs(page):
   assert "65.0 mean over 1 task" in text
   assert "with the best seed of each it is 70.0" in text
   assert "3 of 5 runs have finished" in text
-  # The setting with a failed seed does not count. Three runs took three minutes.
+  # The setting with a seed that did not finish does not count. Three runs took three minutes.
   assert "RTE accuracy 70.0 70.0 65.0 65.0 ± 7.1 rate 2e-05, 3 epochs 234 3.0 3 of 4" in text
-  assert "1 failed 1 collapsed MRPC" in text
-  assert "rate 2e-05, 3 epochs 2 60.0 234 1.1 collapsed one answer" in text
+  assert "1 did not finish 1 failed MRPC" in text
+  assert "rate 2e-05, 3 epochs 2 60.0 234 1.1 failed one answer" in text
   assert "MRPC – – – – – – 0.0 0 of 1" in text
   assert "rate 2e-05, 3 epochs 1 70.0 234 1.0 best" in text
-  assert "rate 5e-05, 3 epochs 2 – – – failed exit code 1: no <b>space</b>" in text
-  assert "FAILED: predicting AX: no weights" in text
+  assert "rate 5e-05, 3 epochs 2 – – – did not finish exit code 1: no <b>space</b>" in text
+  assert "predicting AX: no weights" in text
   assert "Not in the average: CoLA, SST-2, MRPC, STS-B" in text
 
 

@@ -19,12 +19,12 @@ def test_a_failing_run_is_reported_and_the_others_go_on(bench):
   done = bench.run(parallel_runs=3)
   assert done.code == 1
   why = "exit code 1: dev.tsv, line 3: no label."
-  assert f"FAILED: RTE, rate 3e-05, 2 epochs, seed 1: {why}" in done.out
+  assert f"PROBLEM: RTE, rate 3e-05, 2 epochs, seed 1 did not finish: {why}" in done.out
   assert why in done.err
   task = bench.results()["tasks"]["RTE"]
   assert [run["failure"] for run in task["runs"]] == [None, None, why, why]
   assert task["learning_rate"] == 2e-5
-  assert "2 of 4, 2 failed" in (bench.out / "results.txt").read_text()
+  assert "2 of 4, 2 did not finish" in (bench.out / "results.txt").read_text()
   assert bench.results()["tasks"]["MRPC"]["runs"][3]["failure"] is None
   bench.tell("RTE")
   bench.run_well()
@@ -39,12 +39,12 @@ def test_a_run_of_one_answer_is_marked_and_is_no_error(bench):
   results, text = bench.results()["tasks"], (bench.out / "results.txt").read_text()
   assert [run["collapsed"] for run in results["CoLA"]["runs"]] == [None, why, None, None]
   assert not any(run["collapsed"] for run in results["MRPC"]["runs"])
-  assert "4 of 4, 1 collapsed" in text
-  assert f"CoLA, rate 2e-05, 2 epochs, seed 2: {why}." in " ".join(text.split())
+  assert "4 of 4, 1 failed" in text
+  assert f"FAILED: CoLA, rate 2e-05, 2 epochs, seed 2: {why}." in " ".join(text.split())
   # A run of an earlier version has no such file.
   (bench.out / "CoLA" / "lr2e-05_epochs2_seed2" / "dev_summary.json").unlink()
   bench.run_well()
-  assert "collapsed" not in (bench.out / "results.txt").read_text()
+  assert "failed" not in (bench.out / "results.txt").read_text()
 
 
 def test_a_task_of_which_every_run_fails_has_no_score(bench):
@@ -112,7 +112,7 @@ def test_a_signal_is_passed_on_and_the_same_command_continues(bench, name):
   assert sweep.returncode == 128 + number, err
   assert "Stopped. 0 of 4 runs have finished. The same command continues from here." in err
   assert f"{name}: waiting for the running processes to save; once more ends them at once." in err
-  assert "FAILED" not in err + out
+  assert "PROBLEM" not in err + out
   saved = [path.parent.name for path in bench.out.rglob("model.ckpt-5.index")]
   assert sorted(saved) == ["lr2e-05_epochs2_seed1", "lr2e-05_epochs2_seed2"]
   assert len(bench.calls()) == 2

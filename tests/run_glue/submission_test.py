@@ -55,7 +55,7 @@ def test_a_failed_prediction_is_reported_and_the_table_is_made(bench):
   bench.add("RTE", "MRPC").tell("RTE", **{"no prediction": True})
   done = bench.run()
   assert done.code == 1
-  assert "FAILED: predicting the test set with RTE, rate 3e-05" in done.out
+  assert "PROBLEM: predicting the test set with RTE, rate 3e-05" in done.out
   assert bench.results()["tasks"]["RTE"]["best"] > 0
   with zipfile.ZipFile(bench.out / "submission.zip") as archive:
     assert archive.namelist() == ["MRPC.tsv"]
