@@ -4,6 +4,7 @@
     --output_dir=/tmp/seeds --seeds=12345,1,2,3,4,5,6,7
   python benchmarks/default_seed.py ... --mixtures=12345:1:1,1:12345:1,1:1:12345
   python benchmarks/default_seed.py ... --early_seeds=12345,1,2,3 --early_steps=50
+  python benchmarks/default_seed.py ... --keep_weights
   python benchmarks/default_seed.py --output_dir=/tmp/seeds --report
 
 Every run is one process, in OUTPUT_DIR/SYSTEM_NAME, and one line of OUTPUT_DIR/results.txt; the
@@ -19,11 +20,15 @@ next start skips what has a line there. Systems:
 `--report` prints, at any moment, all scores of a system in rising order with mean and standard
 deviation, where each seed stands among them, and two exact rank tests of ours against the original:
 of the scores (Mann and Whitney 1947), and of their distances from the median of their own system.
-The latter asks whether one spreads more. Last, one JSON line.
+The latter asks whether one spreads more. Of runs with `--keep_weights` it prints how far apart the
+trained encoders of two runs are: if one system's runs differed more in what is random, its own
+would be further apart. Scores of a few runs say little of their spread; these distances say much.
+Last, one JSON line.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import pathlib
 import re
@@ -33,6 +38,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from unittest import mock
+
+import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -57,7 +64,7 @@ def main():
     for system, name in _runs(args):
       if (system, name) not in read_results(folder):
         _make(args, folder, system, name)
-  report(read_results(folder))
+  report(read_results(folder), weight_distances(folder))
 
 
 def _parse():
@@ -66,6 +73,7 @@ def _parse():
   )
   parser.add_argument("--output_dir", required=True, help="folder of the runs")
   parser.add_argument("--report", action="store_true", help="train nothing, print the tables")
+  parser.add_argument("--keep_weights", action="store_true", help="of each run, for --report")
   parser.add_argument("--squad_dir", help="folder with train-v1.1.json and dev-v1.1.json")
   common.add_weights_flag(parser, required=False)
   parser.add_argument("--seeds", type=_words, default=[], help="of whole runs: 12345,1,2")
@@ -166,9 +174,11 @@ def _make(args, folder: pathlib.Path, system: str, name: str) -> None:
   with (folder / "results.txt").open("a") as results:
     results.write(f"{system} {name} {line}\n")
   print(f"{system} {name} {line}", flush=True)
+  kept = f"{pathlib.Path(common.checkpoint_in(output_dir)).name}." if args.keep_weights else None
   for pattern in ("model.ckpt*", "*.tf_record", "checkpoint"):
     for path in output_dir.glob(pattern):
-      path.unlink()
+      if kept is None or not path.name.startswith(kept):
+        path.unlink()
 
 
 def _command(args, output_dir: pathlib.Path, system: str, name: str) -> list[str]:
@@ -267,8 +277,37 @@ def rank_tests(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, f
   return first, second
 
 
-def report(results: Mapping[tuple[str, str], float]) -> None:
-  """Prints the table, the place of each seed, the tests, and the JSON line."""
+def weight_distances(folder: pathlib.Path) -> dict[str, list[float]]:
+  """Computes how far apart the trained encoders of each two runs are, as far as they were kept.
+
+  Returns:
+    `ours, original` and the like -> the Euclidean distances of pairs of such runs.
+  """
+  weights = {}
+  for index in sorted(folder.glob("*/model.ckpt-*.index")):
+    weights[index.parent.name] = _encoder_weights(str(index.with_suffix("")))
+  distances: dict[str, list[float]] = {}
+  for one, other in itertools.combinations(weights, 2):
+    systems = ", ".join(sorted(name.partition("_")[0] for name in (one, other)))
+    distance = float(np.linalg.norm(weights[one] - weights[other]))
+    distances.setdefault(systems, []).append(distance)
+  return distances
+
+
+def _encoder_weights(prefix: str) -> np.ndarray:
+  """Reads all variables of the encoder as one vector, float32 `[N]`."""
+  import tensorflow as tf
+
+  reader = tf.train.load_checkpoint(prefix)
+  names = sorted(reader.get_variable_to_shape_map())
+  trained = [name for name in names if name.startswith("bert/") and "/adam_" not in name]
+  return np.concatenate([reader.get_tensor(name).ravel() for name in trained])
+
+
+def report(
+  results: Mapping[tuple[str, str], float], distances: Mapping[str, Sequence[float]]
+) -> None:
+  """Prints the table, the place of each seed, the tests, the distances and the JSON line."""
   systems: dict[str, dict[str, float]] = {}
   for (system, name), value in results.items():
     systems.setdefault(system, {})[name] = value
@@ -296,6 +335,13 @@ def report(results: Mapping[tuple[str, str], float]) -> None:
         f"ours ({key}) against original: p = {p:.3f} for scores, {p_spread:.3f} for their spread"
       )
       facts[f"tests, {key}"] = {"p": p, "p_spread": p_spread}
+  if distances:
+    print("\n| runs of | pairs | mean distance of their weights | smallest | largest |")
+    print("|---|---|---|---|---|")
+  for systems, values in distances.items():
+    mean, extremes = statistics.fmean(values), f"{min(values):.2f} | {max(values):.2f}"
+    print(f"| {systems} | {len(values)} | {mean:.2f} | {extremes} |")
+    facts[f"distances, {systems}"] = values
   print(json.dumps(facts))
 
 

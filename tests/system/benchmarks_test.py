@@ -23,6 +23,7 @@ from benchmarks import (
   pretraining_corpus,
   pretraining_step,
 )
+from bert.checkpoints import saving
 from tests.kit import toy_training
 from tests.kit.paths import ROOT
 
@@ -399,12 +400,29 @@ def test_results_of_runs_are_read_and_compared(tmp_path, capsys):
   assert results["mixed", "12345:1:1"] == 30.0
   assert results["early", "1"] == 3.25
   assert ("original", "3") not in results
-  default_seed.report(results)
+  default_seed.report(results, {})
   *table, _, tests, without_default, last = capsys.readouterr().out.splitlines()
   assert "| ours | 2 | 34.2 | 18.9 | 20.9 (12345), 47.6 (1) |" in table
   assert tests.startswith("ours (all) against original: p = 1.000")
   assert without_default.startswith("ours (without 12345) against original: p = 0.667")
   assert json.loads(last)["original"]["mean"] == pytest.approx(42.55)
+
+
+def test_the_weights_of_runs_are_compared(tmp_path, capsys):
+  values = {"ours_1": (0.0, 0.0), "ours_2": (3.0, 4.0), "original_1": (0.0, 2.0)}
+  for name, (first, second) in values.items():
+    tensors = {
+      "bert/a": [first],
+      "bert/b": [second],
+      "bert/a/adam_m": [9 * first],
+      "head": [second],
+    }
+    saving.save(str(tmp_path / name), 3, tensors, {})
+  distances = default_seed.weight_distances(tmp_path)
+  assert distances["ours, ours"] == [5.0]
+  assert sorted(distances["original, ours"]) == pytest.approx([2.0, 13**0.5])
+  default_seed.report({}, distances)
+  assert "| original, ours | 2 | 2.80 | 2.00 | 3.61 |" in capsys.readouterr().out
 
 
 def test_students_are_compared_with_those_of_labels_alone(tmp_path, monkeypatch, capsys):
