@@ -18,12 +18,12 @@ next start skips what has a line there. Systems:
             --original_runs): it has no seed, so its runs differ by themselves
 
 `--report` prints, at any moment, all scores of a system in rising order with mean and standard
-deviation, where each seed stands among them, and two exact rank tests of ours against the original:
-of the scores (Mann and Whitney 1947), and of their distances from the median of their own system.
-The latter asks whether one spreads more. Of runs with `--keep_weights` it prints how far apart the
-trained encoders of two runs are: if one system's runs differed more in what is random, its own
-would be further apart. Scores of a few runs say little of their spread; these distances say much.
-Last, one JSON line.
+deviation, where each seed stands among them, and tests of ours against the original: exact rank
+tests of the scores (Mann and Whitney 1947) and of their distances from the median of their own
+system, and a permutation test of the standard deviations. The latter two ask whether one spreads
+more. Of runs with `--keep_weights` it prints how far apart the trained encoders of two runs are: if
+one system's runs differed more in what is random, its own would be further apart. Scores of a few
+runs say little of their spread; these distances say much. Last, one JSON line.
 """
 
 import argparse
@@ -277,6 +277,34 @@ def rank_tests(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, f
   return first, second
 
 
+def deviation_test(ours: Sequence[float], theirs: Sequence[float]) -> float:
+  """Two-sided p-value, by 20,000 permutations, that both have the same standard deviation.
+
+  What is permuted are distances from the own median. A few outliers decide it, unlike a rank test.
+
+  Example:
+    >>> p = deviation_test([1.0, 2.0, 3.0, 4.0, 5.0], [11.0, 12.0, 13.0, 14.0, 15.0])
+    >>> p, deviation_test([1.0, 2.0, 3.0, 4.0, 5.0], [2.8, 2.9, 3.0, 3.1, 3.2]) < 0.05
+    (1.0, True)
+  """
+  from scipy import stats
+
+  def centred(values):
+    return np.asarray(values) - statistics.median(values)
+
+  def log_ratio(one, other, axis):
+    return np.abs(np.log(np.std(one, axis=axis) / np.std(other, axis=axis)))
+
+  tested = stats.permutation_test(
+    (centred(ours), centred(theirs)),
+    log_ratio,
+    n_resamples=20_000,
+    alternative="greater",
+    rng=np.random.default_rng(0),
+  )
+  return float(tested.pvalue)
+
+
 def weight_distances(folder: pathlib.Path) -> dict[str, list[float]]:
   """Computes how far apart the trained encoders of each two runs are, as far as they were kept.
 
@@ -331,10 +359,12 @@ def report(
     print()
     for key, scores in (("all", systems["ours"]), (f"without {DEFAULT_SEED}", others)):
       p, p_spread = rank_tests(list(scores.values()), theirs)
+      p_deviation = deviation_test(list(scores.values()), theirs)
       print(
-        f"ours ({key}) against original: p = {p:.3f} for scores, {p_spread:.3f} for their spread"
+        f"ours ({key}) against original: p = {p:.3f} for scores, {p_spread:.3f} for their spread, "
+        f"{p_deviation:.3f} for their deviations"
       )
-      facts[f"tests, {key}"] = {"p": p, "p_spread": p_spread}
+      facts[f"tests, {key}"] = {"p": p, "p_spread": p_spread, "p_deviation": p_deviation}
   if distances:
     print("\n| runs of | pairs | mean distance of their weights | smallest | largest |")
     print("|---|---|---|---|---|")
