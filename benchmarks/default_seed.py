@@ -358,6 +358,8 @@ def report(
     others = {name: score for name, score in systems["ours"].items() if name != DEFAULT_SEED}
     print()
     for key, scores in (("all", systems["ours"]), (f"without {DEFAULT_SEED}", others)):
+      if len(scores) < 2:
+        continue
       p, p_spread = rank_tests(list(scores.values()), theirs)
       p_deviation = deviation_test(list(scores.values()), theirs)
       print(

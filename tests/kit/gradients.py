@@ -19,4 +19,6 @@ def value_and_gradients(function, *args):
 
 def assert_same(ours, plain):
   for one, other in zip(ours, plain, strict=True):
-    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    # A sum rounds as its largest parts do, and each processor adds in another order.
+    atol = max(1e-5, 3e-6 * np.abs(other).max())
+    np.testing.assert_allclose(one, other, rtol=1e-4, atol=atol)

@@ -289,7 +289,7 @@ PREDICTIONS = [
     "a model of other inputs",
     of_opset(17),
     {"engine": "onnxruntime"},
-    "model.onnx reads pixels; models of texts read",
+    "model.onnx reads pixels (tensor(float)); models of texts read",
   ),
   (
     "a precision of another engine",

@@ -391,6 +391,7 @@ def test_a_run_stops_early_in_its_own_schedule(tmp_path):
 def test_results_of_runs_are_read_and_compared(tmp_path, capsys):
   lines = [
     *("ours 12345 rc=0 248 s exact_match = 11.5 f1 = 20.9 total = 573", "ours 1 f1 = 47.6"),
+    "ours 2 f1 = 40.0",
     *("original 1 f1 = 41.8", "original 2 f1 = 43.3", "mixed 12345:1:1 f1 = 30.0"),
     *("early 1 steps = 50 loss = 3.25", "original 3 cut sh"),
   ]
@@ -402,9 +403,10 @@ def test_results_of_runs_are_read_and_compared(tmp_path, capsys):
   assert ("original", "3") not in results
   default_seed.report(results, {})
   *table, _, tests, without_default, last = capsys.readouterr().out.splitlines()
-  assert "| ours | 2 | 34.2 | 18.9 | 20.9 (12345), 47.6 (1) |" in table
-  assert tests.startswith("ours (all) against original: p = 1.000")
-  assert without_default.startswith("ours (without 12345) against original: p = 0.667")
+  assert "| ours | 3 | 36.2 | 13.8 | 20.9 (12345), 40.0 (2), 47.6 (1) |" in table
+  assert tests.startswith("ours (all) against original: p = 0.800 for scores, 0.800 for their")
+  assert tests.endswith("0.400 for their deviations")
+  assert without_default.startswith("ours (without 12345) against original: p = 1.000")
   assert json.loads(last)["original"]["mean"] == pytest.approx(42.55)
 
 
