@@ -269,7 +269,7 @@ class Tagging(Task):
     """Returns the sentence."""
     return {"text": " ".join(example.words)}
 
-  def expected(self, example):
+  def gold(self, example):
     """Returns the labels of the words, in the scheme of the model."""
     if example.labels is None:
       return None

@@ -258,7 +258,7 @@ class Similarity(Task):
     """Returns the first two texts of a row."""
     return dict(zip(("text_a", "text_b"), example.texts, strict=False))
 
-  def expected(self, example):
+  def gold(self, example):
     """Returns the similarity, from 0 to 1."""
     return example.score
 

@@ -371,7 +371,7 @@ class QuestionAnswering(Task):
     """Returns the question and its paragraph."""
     return {"question": example.question_text, "context": example.context}
 
-  def expected(self, example):
+  def gold(self, example):
     """Returns the right answers."""
     return example.answers
 
