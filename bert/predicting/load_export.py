@@ -85,9 +85,8 @@ def load(
   loaded = []
   for name in names:
     path = registry.model_file(name, folder, precision)
-    longest = model.config.longest_sequence
-    given = {"threads": threads, "precision": precision, "max_length": longest, **options}
-    loaded.append(registry.load(name, path, **given))
+    given = {"precision": precision, "max_length": model.config.longest_sequence, **options}
+    loaded.append(registry.load(name, path, threads=threads, **given))
   chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config)
   return PooledEngine(chosen, pooling or model.pooling or "mean") if model.is_encoder else chosen
 

@@ -39,7 +39,10 @@ class ModelInputs:
     for name, type_ in found.items():
       if name not in INPUTS.values() or type_ not in types:
         takes = " or ".join(np.dtype(each).name for each in types.values())
-        raise ValueError(f"{path} reads {name} ({type_}); models of texts read {known} as {takes}.")
+        raise ValueError(
+          f"{path} reads {name} ({type_}); models of texts read {known} as {takes}. "
+          "Export it anew: export_hub.py."
+        )
     if "input_ids" not in found:
       raise ValueError(f"{path} reads no input_ids; models of texts read {known}.")
     self._types = {name: types[type_] for name, type_ in found.items()}

@@ -81,7 +81,7 @@ BAD_FILES = {  # changes of the model -> message
   "no ids": ({"inputs": ["attention_mask"]}, r"reads no input_ids; models of texts read"),
   "another type": (
     {"mask_kind": TensorProto.FLOAT},
-    r"reads attention_mask \(tensor\(float\)\); .* as int64 or int32\.",
+    r"reads attention_mask \(tensor\(float\)\); .* as int64 or int32\. E",
   ),
 }
 
