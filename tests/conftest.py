@@ -3,6 +3,7 @@
 import collections
 import functools
 import gc
+import json
 import os
 import pathlib
 
@@ -201,19 +202,34 @@ def pytest_runtest_makereport(item):
     report.longrepr = (str(item.path), 0, f"{item.nodeid} needs tensorflow_text")
 
 
-# One test that is a process of half a minute, and whose file has no other.
-_LONG_FILES = ("tests/tf1_test.py",)
+# ---------------------------------------------------------------------------------------------
+# Order of the files: the longest first, so that the workers end together.
+
+_DURATIONS = pathlib.Path(__file__).with_name("durations.json")  # file -> seconds, from 1 s on
+_measured: collections.Counter[str] = collections.Counter()
 
 
 def pytest_collection_modifyitems(items):
-  """In several workers: the longest files first, then those with the most tests.
+  """Sorts the files by their recorded durations.
 
-  xdist's own order, by the number of tests alone (`--no-loadscope-reorder` switches it off), ends
-  with files of a single test: one worker would run half a minute longer than the other.
+  A worker that has nothing left takes over half of what the other one still has, which is then
+  short, so few files are split and few of their fixtures are built twice.
   """
-  if "PYTEST_XDIST_WORKER" not in os.environ:
-    return
-  files = [item.nodeid.split("::")[0] for item in items]
-  counts = collections.Counter(files)
-  order = {f: (f not in _LONG_FILES, -counts[f], place) for place, f in enumerate(counts)}
-  items.sort(key=lambda item: order[item.nodeid.split("::")[0]])
+  recorded = json.loads(_DURATIONS.read_text()) if _DURATIONS.exists() else {}
+  items.sort(key=lambda item: -recorded.get(_file_of(item.nodeid), 0))
+
+
+def pytest_runtest_logreport(report):
+  """Adds the time of set-up, call and tear-down to that of the file."""
+  _measured[_file_of(report.nodeid)] += report.duration
+
+
+def pytest_sessionfinish(session):
+  """With BERT_RECORD_DURATIONS=1 writes what was measured (`make durations`)."""
+  if os.environ.get("BERT_RECORD_DURATIONS") == "1" and not hasattr(session.config, "workerinput"):
+    seconds = {file: round(value) for file, value in sorted(_measured.items()) if value >= 1}
+    _DURATIONS.write_text(json.dumps(seconds, indent=0) + "\n")
+
+
+def _file_of(nodeid: str) -> str:
+  return nodeid.partition("::")[0]

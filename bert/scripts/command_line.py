@@ -293,6 +293,10 @@ def _note_positional(word: str, previous: str, words: _Words) -> None:
 
 def _set_flags(words: _Words) -> None:
   """Gives the flags their values, then logs the warnings."""
+  for name, written in words.unknown.items():
+    # Ignoring it would train something else than was asked for.
+    if name not in words.undefok and (remedy := on_request.module("unknown").removed(name)):
+      raise UsageError(f"{written}: this flag was removed. {remedy}")
   for flag, value in words.settings:
     if not value and path_flags.is_path(flag):
       _note_empty_path(flag, words)

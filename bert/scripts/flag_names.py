@@ -1,13 +1,15 @@
 """Which flag was meant by a name that no flag has.
 
   suggestion("lr", ["learning_rate", ...])     # "Did you mean --learning_rate?"
+  removed("pack_sequences")                    # "Use --group_by_length, ..."
 
 Other programs call the same things otherwise: their usual names are in a table, misspelt ones are
-found by likeness.
+found by likeness. Flags of earlier versions of this project are in a table with what replaces them.
 """
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 # The names of other programs, in lower case without "_" -> flags of ours that mean it. The first
 # that the script has is suggested.
@@ -97,6 +99,94 @@ _WITHOUT_FLAG = {
   "inputfilemode": "Text is read as UTF-8, as in every mode of the original.",
   **dict.fromkeys(("verbose", "debug", "quiet", "loglevel"), "The log: --verbosity=1 or -1."),
 }
+
+
+class _Removed(NamedTuple):
+  """A flag of an earlier version.
+
+  Attributes:
+    remedy: what to do instead, a sentence.
+    off: the value with which the flag changed nothing.
+    decides_training: whether a run that used it cannot be resumed without it.
+  """
+
+  remedy: str
+  off: Any = None
+  decides_training: bool = False
+
+
+_NUM_RUNS = "--num_runs trains several seeds and reports their mean and spread."
+_CREATE_OPTIMIZER = (
+  "It is an argument of optimization.create_optimizer, for your own training loop."
+)
+_REMOVED = {
+  "average_runs": _Removed(_NUM_RUNS),
+  "average_weights": _Removed(_NUM_RUNS, False),
+  "save_outputs": _Removed("--do_predict writes predictions.", False),
+  "features_dir": _Removed("Each run keeps its features in --output_dir."),
+  "seeds": _Removed("Use --num_runs=N, with --seed as the first seed."),
+  "train_minutes": _Removed("Use --num_train_steps.", decides_training=True),
+  "first_batch_size": _Removed("Use --train_batch_size.", decides_training=True),
+  "warmup_proportion": _Removed("Use --num_warmup_steps."),
+  "dropout": _Removed(
+    "Set hidden_dropout_prob and attention_probs_dropout_prob in bert_config.json.",
+    decides_training=True,
+  ),
+  "initializer_range": _Removed("Set initializer_range in bert_config.json."),
+  "masked_lm_budget": _Removed(
+    "Use --max_predictions_per_seq and --masked_lm_prob.", decides_training=True
+  ),
+  "init_from_group0": _Removed("Use --init_checkpoint.", False),
+  "hparams": _Removed("Give each of its keys as a flag: --learning_rate=1e-4 ..."),
+  "pack_sequences": _Removed(
+    "Use --group_by_length, which trains on less padding too.", False, decides_training=True
+  ),
+  "train_step": _Removed("Use --num_train_epochs.", decides_training=True),
+  "warmup_step": _Removed("Use --warmup_proportion.", decides_training=True),
+  "start_warmup_step": _Removed(_CREATE_OPTIMIZER, 0, decides_training=True),
+  "poly_power": _Removed(_CREATE_OPTIMIZER, 1.0, decides_training=True),
+  "layerwise_lr_top_power": _Removed(_CREATE_OPTIMIZER, 0, decides_training=True),
+  "sum_loss": _Removed("Use a larger --learning_rate.", False, decides_training=True),
+  "decay_all_variables": _Removed(_CREATE_OPTIMIZER, False, decides_training=True),
+  "double_unordered": _Removed(
+    "Write each pair in both orders into the training file.", False, decides_training=True
+  ),
+  "reinit_layers": _Removed("--freeze and --layerwise_lr_decay treat layers differently.", 0),
+  "min_train_steps": _Removed("Use a larger --num_train_epochs.", 0, decides_training=True),
+  "recipe": _Removed("docs/recipes.md lists the flags to give instead.", "2018"),
+  "label_scale": _Removed("Scale the labels in the data.", 1.0, decides_training=True),
+  "plots": _Removed("The report has the curves; `plots.py` draws them as pictures.", False),
+  "segment_id": _Removed("Token types are 0, as in the original.", 0, decides_training=True),
+  "zmq_port": _Removed("Use the HTTP routes; docs/serving.md lists clients."),
+}
+
+
+def removed(name: str) -> str:
+  """Returns what replaces a flag of an earlier version; empty for any other name.
+
+  Example:
+    >>> removed("train_minutes")
+    'Use --num_train_steps.'
+  """
+  entry = _REMOVED.get(name) or _REMOVED.get(name.removeprefix("no"))
+  return entry.remedy if entry else ""
+
+
+def removed_from_training(values: Mapping[str, Any]) -> list[str]:
+  """Returns the removed flags without which a run cannot be resumed, as `--name=value: remedy`.
+
+  Args:
+    values: flag -> value, of the run that trained.
+
+  Example:
+    >>> removed_from_training({"pack_sequences": False, "train_minutes": 3.0, "seed": 1})
+    ['--train_minutes=3.0: Use --num_train_steps.']
+  """
+  return [
+    f"--{name}={values[name]}: {entry.remedy}"
+    for name, entry in _REMOVED.items()
+    if entry.decides_training and values.get(name, entry.off) not in (entry.off, None)
+  ]
 
 
 def suggestion(name: str, known: Collection[str], booleans: Collection[str] = ()) -> str:

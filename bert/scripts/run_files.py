@@ -25,7 +25,7 @@ import bert
 from bert.checkpoints import config_files, formats
 from bert.io import atomic_files, filesystem, installation, json_files, vocabulary_kind
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line
+from bert.scripts import command_line, on_request
 from bert.scripts.run_settings import RunSettings
 from bert.text import tokenizer_kinds
 from bert.training import distribution
@@ -52,6 +52,7 @@ def write(
 
   Raises:
     OSError: a file cannot be read or written.
+    UsageError: the training in the folder used a flag that was removed.
   """
   return distribution.on_chief(_write, settings, config, labels)
 
@@ -79,6 +80,8 @@ def written(
 
 def _write(settings, config, labels) -> list[str]:
   has_checkpoint, trains = _state_of(settings)
+  if has_checkpoint and trains:
+    _check_removed_flags(settings.path(FLAGS))
   contents = _of_model(settings, config, labels)
   if trains or not has_checkpoint:
     contents |= {FLAGS: _json(settings.flag_values), VERSIONS: _json(versions())}
@@ -101,6 +104,16 @@ def _state_of(settings: RunSettings) -> tuple[bool, bool]:
   if not newest:
     return False, bool(settings.do_train)
   return True, bool(settings.do_train) and resumption.step_of(newest) < settings.num_train_steps
+
+
+def _check_removed_flags(path: str) -> None:
+  """Refuses to resume a training that used a flag of an earlier version which decided its steps."""
+  values = json_files.read_if_there(path, "Remove it.")
+  if used := on_request.module("unknown").removed_from_training(values):
+    raise command_line.UsageError(
+      f"{os.path.dirname(path)} was trained with flags that were removed since, so its training "
+      f"cannot continue. Its model can still be evaluated, used and exported. {' '.join(used)}"
+    )
 
 
 def _of_model(settings, config, labels) -> dict[str, bytes]:

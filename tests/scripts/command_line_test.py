@@ -243,6 +243,8 @@ def test_help_as_xml_is_xml(run):
     ([], 0, ""),
     (["--only_check_args=true", "--data_dir=bug"], 0, ""),
     (["--zyxw"], 0, "WARNING:tensorflow:Ignoring the unknown flag --zyxw."),
+    (["--train_minutes=3"], 1, "ERROR: --train_minutes=3: this flag was removed. Use --num_train_"),
+    (["--noplots", "--undefok=noplots"], 0, ""),
     (["--train_batch_size=x"], 1, "ERROR: Flag --train_batch_size takes a positive integer"),
   ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from bert.checkpoints import finding
 from bert.model.configuration import BertConfig
-from bert.scripts import run_files
+from bert.scripts import command_line, run_files
 from bert.scripts.run_settings import RunSettings
 from bert.training import resumption
 
@@ -156,3 +156,24 @@ def test_a_label_map_that_is_not_utf8(tmp_path):
   (tmp_path / "label_map.json").write_bytes(b'{"\xff": 0}')
   with pytest.raises(ValueError, match="is no label map"):
     run_files.read_label_map(str(tmp_path))
+
+
+@pytest.mark.parametrize(("value", "resumes"), [(False, True), (None, True), (True, False)])
+def test_a_training_with_a_removed_flag_is_not_resumed(tmp_path, newest, value, resumes):
+  settings = settings_of(tmp_path)
+  flags = tmp_path / "out" / "flags.json"
+  flags.write_text(json.dumps({"pack_sequences": value, "average_runs": "a,b"}))
+  newest(10)
+  if resumes:
+    run_files.write(settings, CONFIG)
+  else:
+    with pytest.raises(command_line.UsageError, match=r"out .*--pack_sequences=True: .*--group_by"):
+      run_files.write(settings, CONFIG)
+    assert "pack_sequences" in flags.read_text(), "nothing was overwritten"
+
+
+def test_a_model_trained_with_a_removed_flag_can_be_used(tmp_path, newest):
+  settings = settings_of(tmp_path, do_train=False)
+  (tmp_path / "out" / "flags.json").write_text(json.dumps({"pack_sequences": True}))
+  newest(20)
+  run_files.write(settings, CONFIG)
