@@ -7,7 +7,6 @@
 TinyBERT's general stage is the other method.
 """
 
-import dataclasses
 from typing import Any
 
 from bert import tokenization
@@ -63,8 +62,6 @@ def settings_of(teacher: load_run.Run) -> RunSettings:
       "--cache_teacher is for --method=logits: of records, the teacher's answers would take more "
       "room than the corpus."
     )
-  # `--temperature` is not that of ELECTRA's generator here.
-  settings = dataclasses.replace(settings, given=settings.given - {"temperature"})
   if not settings.init_checkpoint and not settings.bert_config_file:
     settings = settings.replace(init_checkpoint=settings.teacher)
   distill_flags.check_tinybert(settings)
