@@ -100,7 +100,7 @@ class CorpusDistillation(RunDistillation):
     settings = run.settings
     teacher = Teacher(self.teacher.config, self.teacher.prefix)
     if settings.method == "tinybert":
-      return tinybert.general_objective(tinybert.Layers(teacher, settings.teacher_dropout))
+      return tinybert.general_objective(tinybert.Layers(teacher))
     names = ("alpha_ce", "alpha_mlm", "alpha_mse", "alpha_cos", "temperature")
     weights = {name: settings.values[name] for name in (*names, "restrict_ce_to_mask")}
     return distilbert.objective(teacher, distilbert.Weights(**weights))
