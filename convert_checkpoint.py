@@ -72,7 +72,6 @@ from bert.checkpoints import (
   model_files,
   model_garden,
   sentence_pooling,
-  tinybert_class,
   transformers_folder,
   transformers_heads,
 )
@@ -375,14 +374,7 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
     head,
     model.family.name,
   )
-  its_class = transformers_folder.read_architecture(path)
-  logging.info("Wrote %s, a %s.", path, its_class)
-  if its_class == tinybert_class.ARCHITECTURE:
-    logging.info(
-      "transformers has no such class: it is in %s. AutoModelForSequenceClassification loads it "
-      "with trust_remote_code=True.",
-      os.path.join(FLAGS.output_dir, tinybert_class.FILE),
-    )
+  logging.info("Wrote %s, a %s.", path, transformers_folder.read_architecture(path))
   if pooling:
     logging.info("SentenceTransformer(%r) loads it, too: pooling %s.", FLAGS.output_dir, pooling)
 

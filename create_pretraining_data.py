@@ -134,11 +134,6 @@ def define_flags() -> None:
       "max_predictions_per_seq", 20, "Maximum number of tokens to predict in a sequence."
     )
     flags.DEFINE_bool("do_whole_word_mask", False, "Mask either all pieces of a word or none.")
-    flags.DEFINE_bool(
-      "whole_words_by_space",
-      False,
-      "Words are separated by spaces in the text, as in Chinese that was segmented beforehand. *",
-    )
     flags.DEFINE_integer(
       "ngram_max", 1, "Mask runs of 1 to N words; the probability of n words is ~ 1/n. *"
     )
@@ -176,18 +171,6 @@ def define_flags() -> None:
       "albert: random second segments, as BERT's, instead of segments in the wrong order.",
     )
     flags.DEFINE_bool("strip_accents", True, "electra: drop accents when lower-casing.")
-    flags.DEFINE_bool(
-      "cross_documents",
-      True,
-      "roberta: a sequence goes on in the next document, behind one more </s>; False fills it from "
-      "one document.",
-    )
-    flags.DEFINE_bool(
-      "skip_long_lines",
-      False,
-      "roberta: leave out lines that are longer than a sequence, as fairseq does. By default they "
-      "go on in the next one.",
-    )
   with flag_groups.flag_group("Processes"):
     flags.DEFINE_integer(
       "num_workers",

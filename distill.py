@@ -33,7 +33,7 @@ def define_flags() -> None:
   """Defines the flags of distillation, and those of the script that the command line is about."""
   script = distill_flags.script_of(sys.argv)
   if script == distill_flags.ON_RECORDS:
-    run_pretraining.define_flags(temperature=False)
+    run_pretraining.define_flags()
     distill_flags.define_flags(on_records=True, takes_texts=False)
   else:
     task_class = kinds.of_script(script).task_class()

@@ -121,7 +121,6 @@ class BertModel:
     keeps_attention_scores: bool = False,
     padding_id: int | None = None,
     embedding_scope: str | None = None,
-    attention_direction: str | None = None,
   ):
     """Builds the model.
 
@@ -150,8 +149,6 @@ class BertModel:
       padding_id: a word that learns nothing from where it stands, as PyTorch's `padding_idx`.
       embedding_scope: prefix of the embeddings' names; `scope` by default. ELECTRA's generator has
         those of the discriminator.
-      attention_direction: `before` or `after`: a token attends to itself and only to those before,
-        or after, it; to all by default.
 
     Raises:
       ValueError: the config or an input's rank is invalid, or arguments exclude each other.
@@ -218,7 +215,7 @@ class BertModel:
         with variable_scope("encoder"):
           self.all_encoder_layers = transformer_model(
             input_tensor=self.encoder_input,
-            attention_mask=mask_of_batch(input_mask, sequence_ids, attention_direction),
+            attention_mask=mask_of_batch(input_mask, sequence_ids),
             hidden_size=config.hidden_size,
             num_hidden_layers=config.num_hidden_layers,
             num_attention_heads=config.num_attention_heads,

@@ -69,8 +69,8 @@ def __getattr__(name: str):
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def define_flags(temperature: bool = True) -> None:
-  """Defines the flags, those of 2018 unchanged; `--temperature` only if it is the generator's."""
+def define_flags() -> None:
+  """Defines the flags, those of 2018 unchanged."""
   with flag_groups.flag_group("Task and data"):
     path_flags.define(
       "input_file",
@@ -116,18 +116,7 @@ def define_flags(temperature: bool = True) -> None:
     shared_flags.define_spm_model_file()
     flags.DEFINE_float("masked_lm_prob", 0.15, "Fraction of the tokens to mask.")
     flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word, or none.")
-    flags.DEFINE_bool(
-      "always_mask", False, "Replace every masked word by [MASK], instead of 80% of them."
-    )
-    flags.DEFINE_enum(
-      "mask_rules",
-      "bert",
-      ["bert", "fairseq"],
-      "bert: a rounded share of the tokens, at least one, but never [CLS] or [SEP]. fairseq, as in "
-      "RoBERTa's original code: the share is rounded up or down by chance, <s> and </s> may be "
-      "masked, and whole words by their number.",
-    )
-  objective_flags.define_flags(temperature)
+  objective_flags.define_flags()
   shared_flags.define_model_flags(reads_text=False)
   shared_flags.define_training_flags(epochs=False)
   time_budget.define_flags()
@@ -301,7 +290,6 @@ def start(settings: run_settings.RunSettings, teaching: Teaching | None = None) 
   config = run_settings.load_config(settings)
   settings = pretraining_data.with_masks_of_records(settings, config, train_files or eval_files)
   settings = objective_flags.resolved(settings, config)
-  config = objective_flags.with_generator(settings, config)
   vocab = tokenization.load_vocab(settings.vocab_file) if settings.vocab_file else None
   reads_text = settings if settings.do_export else settings.replace(do_lower_case=None)
   at_start.model_is_read(reads_text.values, config, vocab, settings.checkpoint)
@@ -347,8 +335,8 @@ class PreTraining(Run):
     *("input_file", "train_batch_size", "learning_rate", "num_train_steps", "num_warmup_steps"),
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
     *("do_whole_word_mask", "objective", "dtype", "group_by_length", "pack_sequences"),
-    *("train_minutes", "warmup_proportion", "dropout", "always_mask", "lr_schedule"),
-    *("mask_rules", "max_grad_norm", "decay_all_variables"),
+    *("train_minutes", "warmup_proportion", "dropout", "lr_schedule"),
+    *("max_grad_norm", "decay_all_variables"),
     *("first_batch_size", "initializer_range", "recipe"),
   )
 
@@ -387,11 +375,9 @@ class PreTraining(Run):
     return time_budget.planned(self.settings)
 
   def more_of_config(self):
-    """Adds the clock, the growth of batches, and the groups of layers."""
+    """Adds the clock and the growth of batches."""
     clock, ramp = time_budget.clock_of(self.settings), time_budget.ramp_of(self.settings)
-    fallback_name = objective_flags.fallback_name(self.settings)
-    more = {"clock": clock, "batch_ramp": ramp, "fallback_name": fallback_name}
-    return {**super().more_of_config(), **more}
+    return {**super().more_of_config(), "clock": clock, "batch_ramp": ramp}
 
   def model_fn(self):
     """Returns that of both heads of pre-training, or of another objective."""

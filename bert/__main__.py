@@ -28,7 +28,6 @@ class Word(NamedTuple):
 
 # Words of the command that are not scripts at the root: word -> module.
 _OTHER_WORDS = {
-  "augment_data": "bert.scripts.augment_data",
   "download": "bert.scripts.download",
   "tf1": "bert.tf1.__main__",
 }

@@ -370,7 +370,6 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
       "--do_permutation means --format=albert",
     ),
     ({"ngram_max": "2", "dynamic_masking": "true"}, "use only one"),
-    ({"whole_words_by_space": "true"}, "requires --do_whole_word_mask"),
     ({"runner": "spark"}, "one of local, beam"),
     ({"beam_args": "--runner=X"}, "requires --runner=beam"),
     ({"runner": "beam", "num_workers": "2"}, "omit --num_workers"),

@@ -52,9 +52,7 @@ ALLOWED = {
   "bert/io/byte_pair_files.py": "the tokenizers library's RobertaProcessing",
   "bert/text/byte_pairs.py": "what installs the library: bert[roberta]",
   "bert/text/sentence_pieces.py": "what installs the library: bert[albert]",
-  "bert/scripts/electra_hparams.py": "ELECTRA's --hparams",
-  "bert/scripts/command_line.py": "ELECTRA's --hparams, ALBERT's --albert_config_file",
-  "bert/scripts/on_request.py": "names the module that reads ELECTRA's --hparams",
+  "bert/scripts/command_line.py": "ALBERT's --albert_config_file",
 }
 
 

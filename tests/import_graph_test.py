@@ -76,7 +76,7 @@ BY_NAME = {
   "bert.model.configuration": {"bert.checkpoints.config_files"},  # the readers of all formats
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
   "bert.sweeps.glue_sweep": {"bert.run_classifier"},
-  "bert.__main__": {"bert.scripts.augment_data", "bert.scripts.download", "bert.tf1.__main__"},
+  "bert.__main__": {"bert.scripts.download", "bert.tf1.__main__"},
   "bert.tf1": {"bert.tf1.face"},  # while it is being imported
 }
 # Modules that import a name which they compute -> by what the entry is chosen. Nothing else imports

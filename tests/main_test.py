@@ -24,10 +24,9 @@ def test_help_lists_every_word_with_a_line(capsys, words):
   assert max(map(len, lines)) <= 124
 
 
-def test_words_are_the_scripts_at_the_root_and_three_more():
+def test_words_are_the_scripts_at_the_root_and_two_more():
   scripts = {path.stem for path in ROOT.glob("*.py")} - {"modeling", "tokenization", "optimization"}
-  others = {word: f"bert.scripts.{word}" for word in ("augment_data", "download")}
-  others["tf1"] = "bert.tf1.__main__"
+  others = {"download": "bert.scripts.download", "tf1": "bert.tf1.__main__"}
   assert set(command.words()) == scripts | set(others)
   for word, (module, summary) in command.words().items():
     assert module == others.get(word, f"bert.{word}")

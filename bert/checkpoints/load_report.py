@@ -48,8 +48,6 @@ class LoadReport:
   required_scope: str = ENCODER_SCOPES[0]
   # Variables that were to keep their random values, though it has them.
   reinitialized: list[str] = dataclasses.field(default_factory=list)
-  # Variables among the loaded ones that took the value of another one.
-  stood_in: list[str] = dataclasses.field(default_factory=list)
 
   def summary(self) -> str:
     """Writes a few lines for people: counts and names, long lists cut short."""
@@ -63,11 +61,6 @@ class LoadReport:
         f"  WARNING: not in the checkpoint, so from random values: "
         f"{counted(len(random_body), 'variable')} of {self.required_scope}: "
         f"{abbreviate(random_body)}"
-      )
-    if self.stood_in:
-      lines.append(
-        f"  with another variable's value, as asked for ({len(self.stood_in)}): "
-        f"{abbreviate(self.stood_in)}"
       )
     if self.reinitialized:
       lines.append(

@@ -9,7 +9,6 @@ Dictionaries in, dictionaries out; no file is touched.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert.checkpoints import tinybert_class
 from bert.checkpoints.families import FILES, files_of
 from bert.checkpoints.families.form import Transformers
 from bert.model.families import FAMILIES
@@ -76,8 +75,7 @@ def to_original(content: Mapping[str, Any]) -> dict[str, Any]:
     >>> to_original({"model_type": "bert"})["hidden_act"]
     'gelu_erf'
   """
-  model_type = content.get("model_type", "bert")
-  files = files_of("bert" if model_type == tinybert_class.MODEL_TYPE else model_type)
+  files = files_of(content.get("model_type", "bert"))
   family, theirs = FAMILIES[files.name], files.transformers
   ours = {key: own for own, key in theirs.keys.items()}
   content = {ours.get(key, key): value for key, value in content.items()}

@@ -23,7 +23,6 @@ from absl import logging
 from bert.checkpoints import (
   h5_file,
   safetensors_file,
-  tinybert_class,
   torch_file,
   transformers_config,
   transformers_names,
@@ -319,13 +318,10 @@ def write_folder(
     OSError: a file cannot be written.
   """
   folder = os.fspath(folder)
-  its_class = class_of(head.name, family, tensors)
+  its_class = class_of(head.name, family, tensors, config)
   tensors = tensors_of_head(tensors, head, family)
   labels = _labels(tensors, head)
   content = transformers_config.from_original(config, its_class, labels, head.problem_type, family)
-  if head.name == TEXTS and "classifier_activation" in content:
-    content |= tinybert_class.KEYS
-    atomic_files.write_text(os.path.join(folder, tinybert_class.FILE), tinybert_class.SOURCE)
   _write_json(os.path.join(folder, CONFIG), content)
   if vocab_file is not None:
     length = content["max_position_embeddings"]

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.checkpoints import tinybert_class
 from bert.checkpoints.families import FILES, form
 from bert.tasks import kinds
 
@@ -23,13 +22,19 @@ HEADS = {
 """`--head` of convert_checkpoint.py -> a head, by the end of the name of its classes."""
 
 
-def class_of(head: str, family: str, variables: Iterable[str] | None = None) -> str:
+def class_of(
+  head: str,
+  family: str,
+  variables: Iterable[str] | None = None,
+  config: Mapping[str, Any] | None = None,
+) -> str:
   """Names transformers' class.
 
   Args:
     head: a value of `HEADS`.
     family: `model_type`.
     variables: names of the model's; without them only `head` is looked at.
+    config: content of the model's `bert_config.json`, if known.
 
   Raises:
     ValueError: it has none that computes the same.
@@ -43,6 +48,8 @@ def class_of(head: str, family: str, variables: Iterable[str] | None = None) -> 
   if head in theirs.marked_heads and variables is not None:
     mark, its_reason = theirs.marked_heads[head]
     reason = None if mark in variables else its_reason
+  if head == form.TEXTS and (config or {}).get("classifier_activation"):
+    reason = "its class for sequences has no activation between pooler and classifier"
   if reason:
     word = next(word for word, each in HEADS.items() if each == head)
     raise ValueError(
@@ -54,8 +61,6 @@ def class_of(head: str, family: str, variables: Iterable[str] | None = None) -> 
 
 def head_of(architecture: str | None) -> str | None:
   """Finds the head of a class, a value of `HEADS`; None for other classes."""
-  if architecture == tinybert_class.ARCHITECTURE:
-    return form.TEXTS
   return next((head for name, head in _classes() if name == architecture), None)
 
 

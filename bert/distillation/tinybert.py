@@ -186,10 +186,7 @@ def _identity(shape, dtype=tf.float32, seed=None):
 class Layers:
   """How a student learns a teacher's layers."""
 
-  teacher: Teacher  # the larger model
-  # The teacher's dropout stays on, as in the original, which forgot to switch it off. The student
-  # then learns noise.
-  teacher_drops_out: bool = False
+  teacher: Teacher  # the larger model, without dropout, which the original left on by mistake
 
   def losses(
     self, config: BertConfig, features: Tensors, setting: Setting
@@ -198,8 +195,7 @@ class Layers:
     student = inside_of(config, features, setting, setting.is_training)
 
     def taught(teacher_config):
-      drops_out = self.teacher_drops_out and setting.is_training
-      inside = inside_of(teacher_config, features, setting, drops_out)
+      inside = inside_of(teacher_config, features, setting, drops_out=False)
       named = {f"hidden_{number}": state for number, state in enumerate(inside.hidden_states)}
       scores = {f"scores_{number}": each for number, each in enumerate(inside.attention_scores)}
       return named | scores

@@ -162,7 +162,7 @@ def _config_of_transformers(model: Described, config: Mapping[str, Any]) -> dict
   family, facts = model.config.family.name, model.facts
   head = form.ENCODER if model.is_encoder else (model.kind.transformers or form.ENCODER)
   try:
-    its_class = transformers_heads.class_of(head, family)
+    its_class = transformers_heads.class_of(head, family, config=config)
   except ValueError:
     head, its_class = form.ENCODER, transformers_heads.class_of(form.ENCODER, family)
   classifies = head in (form.TEXTS, form.TOKENS)

@@ -82,6 +82,6 @@ class TinyBertDistillation(TaskDistillation):
         return self.logits_method(run, label_weight=0.0)
       return tinybert.PredictionMethod(self.answers(run), settings.temperature, problem_type)
     teacher = Teacher(self.teacher.config, self.teacher.prefix)
-    layers = tinybert.Layers(teacher, settings.teacher_dropout)
+    layers = tinybert.Layers(teacher)
     setting = Setting(True, settings.use_tpu, tf.as_dtype(settings.dtype))
     return tinybert.LayersMethod(layers, run.bert_config, setting)

@@ -51,7 +51,7 @@ def save_pretrained(
   family = described.family.name
   head = transformers_heads.guess_head(tensors, facts)
   try:
-    transformers_heads.class_of(head.name, family, tensors)
+    transformers_heads.class_of(head.name, family, tensors, described.config)
   except ValueError as error:
     reason = str(error).partition(" Give --head")[0]
     raise ValueError(f"{model.name}: {reason} {_ENCODER_ALONE}") from None

@@ -30,9 +30,9 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 # What pre-training learns; `bert/training/pretraining_objectives.py` computes it.
-OBJECTIVES = ("mlm_nsp", "mlm", "mlm_sop", "electra", "electric")
+OBJECTIVES = ("mlm_nsp", "mlm", "mlm_sop", "electra")
 VOCABULARIES = ("word_pieces", "sentence_pieces", "byte_pairs")
-GENERATORS = ("small", "tied", "uniform", "two_tower")  # of ELECTRA
+GENERATORS = ("small", "tied", "uniform")  # of ELECTRA
 
 LAYER_NORM_EPSILON = 1e-12
 

@@ -50,7 +50,6 @@ def get_masked_lm_output(
   *,
   compiled: bool = False,
   parts: int = 1,
-  scope: str | None = None,
 ):
   """Loss and log-probabilities of the masked tokens.
 
@@ -64,14 +63,13 @@ def get_masked_lm_output(
     dtype: of the matrix products.
     compiled: whether to compile the loss, which is faster in training.
     parts: of the batch, over which gradients are accumulated; see `loss_divisor`.
-    scope: of the head's variables; that of the family by default.
 
   Returns:
     `(loss, per_example_loss, log_probs)`: float32 `[]`, `[B * P]`, `[B * P, V]`. The loss is the
     mean over masked tokens.
   """
   input_tensor = gather_indexes(input_tensor, positions)  # [B*P, W]
-  scores, bias = _masked_lm_scores(bert_config, input_tensor, output_weights, dtype, scope)
+  scores, bias = _masked_lm_scores(bert_config, input_tensor, output_weights, dtype)
   label_ids = tf.reshape(label_ids, [-1])
   label_weights = tf.reshape(label_weights, [-1])
   with kernels.compile_blocks(compiled):
@@ -94,11 +92,11 @@ def masked_lm_logits(
   return tf.cast(scores, tf.float32) + bias
 
 
-def _masked_lm_scores(bert_config, input_tensor, output_weights, dtype, scope=None):
+def _masked_lm_scores(bert_config, input_tensor, output_weights, dtype):
   """Scores words, `[M, V]` of type `dtype`, without their bias; returns it, too: float32 `[V]`."""
   family = bert_config.family
   # One more non-linear layer, used in pre-training only.
-  with variable_scope(scope or family.masked_lm_transform):
+  with variable_scope(family.masked_lm_transform):
     input_tensor = dense(
       input_tensor,
       bert_config.embedding_width,
@@ -108,7 +106,7 @@ def _masked_lm_scores(bert_config, input_tensor, output_weights, dtype, scope=No
       dtype,
     )
     input_tensor = layer_norm(input_tensor, epsilon=bert_config.norm_epsilon)
-  with variable_scope(scope or family.masked_lm):
+  with variable_scope(family.masked_lm):
     output_bias = get_variable("output_bias", [bert_config.vocab_size], zeros_initializer)
   scores = product(input_tensor, output_weights, dtype, transpose_b=True)
   return scores, tf.convert_to_tensor(output_bias)

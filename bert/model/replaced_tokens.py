@@ -26,8 +26,6 @@ class Replaced(NamedTuple):
 
   input_ids: tf.Tensor  # int32 `[B, S]`
   is_replaced: tf.Tensor  # int32 `[B, S]`, 1 where the word is not the original one
-  # int32 `[B, S]`, 1 where the generator's word stands, be it the original one or not.
-  is_drawn: tf.Tensor
 
 
 def draw_words(
@@ -79,8 +77,7 @@ def replace(
   original, _ = _scatter_ids(input_ids, positions, original_ids)
   replaced, is_put = _scatter_ids(original, positions, words)
   is_replaced = is_put & (replaced != original)
-  labels = (tf.cast(each, tf.int32) for each in (is_replaced, is_put))
-  return Replaced(tf.stop_gradient(replaced), *labels)
+  return Replaced(tf.stop_gradient(replaced), tf.cast(is_replaced, tf.int32))
 
 
 def _scatter_ids(ids, positions, values) -> tuple[tf.Tensor, tf.Tensor]:

@@ -59,8 +59,6 @@ def replaced_token_flops(
   tokens: Any,
   pairs: Any,
   predictions: Any,
-  *,
-  two_towers: bool = False,
 ) -> Any:
   """Computes FLOPs of one step, or of a run, with ELECTRA's generator and discriminator.
 
@@ -69,7 +67,6 @@ def replaced_token_flops(
   Args:
     config: of the discriminator, whose head has `2 W^2 + 2 W` for each token.
     generator: its configuration; None where all words are as likely as any other.
-    two_towers: the generator is two models of this configuration, which score every token.
 
   Example, ELECTRA-Small as in the paper (1,000,000 steps of 128 sequences of 128 tokens):
     >>> small = BertConfig.from_name("electra_small")
@@ -81,12 +78,7 @@ def replaced_token_flops(
   width = config.hidden_size
   detection = tokens * (2.0 * width * width + 2.0 * width)
   total = encoder_flops(config, tokens, pairs) + detection
-  if generator is not None and two_towers:
-    # The head reads both vectors: its transform is once more as large.
-    transform = 2.0 * tokens * generator.hidden_size * generator.embedding_width
-    total += 2 * encoder_flops(generator, tokens, pairs)
-    total += _words_flops(generator, tokens) + transform
-  elif generator is not None:
+  if generator is not None:
     total += encoder_flops(generator, tokens, pairs) + _words_flops(generator, predictions)
   return PASSES * total
 

@@ -100,7 +100,7 @@ class Block:
   Attributes:
     place: number of the range, and number of the first document in it.
     ids: int32, all tokens.
-    word_starts: bool, whether a token begins a word.
+    word_starts: bool, whether a token begins a word; filled by `freeze`.
     sentence_ends: in tokens; the first is 0, so sentence n is between ends n and n + 1.
     document_ends: in sentences, likewise.
   """
@@ -109,7 +109,7 @@ class Block:
     self.place = place
     # Python arrays while they are filled, then NumPy arrays.
     self.ids: Any = array.array("i")
-    self.word_starts: Any = array.array("b")
+    self.word_starts: Any = None
     self.sentence_ends = [0]
     self.document_ends = [0]
 
@@ -132,15 +132,12 @@ class Block:
     if sentences > self.document_ends[-1]:
       self.document_ends.append(sentences)
 
-  def freeze(self, tables: Tables, by_space: bool) -> None:
+  def freeze(self, tables: Tables) -> None:
     """Completes the block."""
     self.ids = np.frombuffer(self.ids, np.int32)
-    if by_space:
-      self.word_starts = np.frombuffer(self.word_starts, np.int8).astype(bool)
-    else:
-      self.word_starts = tables.begins_word[self.ids]
-      # A sentence begins with a word, which byte pairs do not say.
-      self.word_starts[1:] |= self.ids[:-1] == tables.sep_id
+    self.word_starts = tables.begins_word[self.ids]
+    # A sentence begins with a word, which byte pairs do not say.
+    self.word_starts[1:] |= self.ids[:-1] == tables.sep_id
 
   def end_after(self, first: int, last: int, tokens: int) -> int:
     """The end of the shortest run of sentences from `first` on that has at least `tokens` tokens.
@@ -164,33 +161,25 @@ def _read_blocks(range_number, part, block_size, settings, tables, statistics) -
       block_characters += document_characters
       document_characters = 0
     if block_characters > block_size and len(block):
-      yield _frozen(block, settings, tables)
+      block.freeze(tables)
+      yield block
       block = Block((range_number, block.place[1] + len(block)))
       block_characters = 0
   if len(block):
-    yield _frozen(block, settings, tables)
-
-
-def _frozen(block: Block, settings, tables) -> Block:
-  block.freeze(tables, settings.whole_words_by_space)
-  return block
+    block.freeze(tables)
+    yield block
 
 
 def _add_text(block: Block, text: str, settings, tables, statistics) -> None:
-  ids: list[int] = []
-  if not settings.whole_words_by_space:
-    ids = tables.ids(text)
-  else:
-    for word in text.split():
-      pieces = tables.ids(word)
-      ids += pieces
-      block.word_starts.extend([index == 0 for index in range(len(pieces))])
+  ids = tables.ids(text)
   statistics.add_sentence(len(ids), ids.count(tables.unknown_id))
   if not ids:
     return
-  if settings.crosses_documents and block.is_between_documents:
-    block.add_sentence([tables.sep_id])
-  block.add_sentence([*ids, tables.sep_id] if settings.rules.ends_sentences else ids)
+  if settings.rules.crosses_documents:
+    if block.is_between_documents:
+      block.add_sentence([tables.sep_id])
+    ids = [*ids, tables.sep_id]
+  block.add_sentence(ids)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -203,12 +192,13 @@ Instance = tuple[int, int, int, int, int, int]
 
 def _instances_of_block(block: Block, pass_number: int, settings) -> Iterator[Instance]:
   range_number, first_document = block.place
-  for document in range(1 if settings.crosses_documents else len(block)):
+  crosses = settings.rules.crosses_documents
+  for document in range(1 if crosses else len(block)):
     stream = Stream(
       stream_key(settings.random_seed, pass_number, range_number, first_document + document)
     )
     if settings.no_next_sentence:
-      end = len(block) if settings.crosses_documents else document + 1
+      end = len(block) if crosses else document + 1
       sentences = block.document_ends[document], block.document_ends[end]
       yield from _single_segments(block, *sentences, settings, stream)
     else:
@@ -249,23 +239,18 @@ def _single_segments(
 ) -> Iterator[Instance]:
   """As many whole sentences as fit; one that is too long goes on in the next instance.
 
-  With `skip_long_lines` it is left out. The separator behind the last sentence, if the block has
-  it, is that of the record.
+  The separator behind the last sentence, if the block has it, is that of the record.
   """
   target = _target(settings.max_seq_length - 2, settings.short_seq_prob, stream)  # [CLS], [SEP]
-  separator = int(settings.rules.ends_sentences)
+  separator = int(settings.rules.crosses_documents)
   ends = block.sentence_ends
   start, end = ends[first], ends[last]
   while start < end:
     fitting = bisect.bisect_right(ends, start + target + separator, first, last + 1) - 1
     is_whole = ends[fitting] > start
-    if not is_whole and settings.skip_long_lines:
-      start, first = ends[first + 1], first + 1
-      continue
     stop = ends[fitting] if is_whole else min(start + target, end)
     length = stop - start - separator * is_whole
-    # 0: a document's separator alone, before a sentence that is too long; fairseq keeps it.
-    if length or settings.skip_long_lines:
+    if length:  # 0: a document's separator alone, before a sentence that is too long
       yield start, length, 0, 0, 0, stream.bits()
     start, first = stop, fitting
 
@@ -334,7 +319,7 @@ def _records(block: Block, instances: np.ndarray, settings, tables: Tables) -> B
   input_ids = np.where(is_text, block.ids[source], tables.pad_id)
   input_ids[is_separator] = tables.sep_id
   input_ids[:, 0] = tables.cls_id
-  if settings.rules.ends_sentences:
+  if settings.rules.crosses_documents:
     is_text &= input_ids != tables.sep_id
   word_starts = is_text
   if settings.masks_words:

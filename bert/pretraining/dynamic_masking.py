@@ -11,9 +11,8 @@ The masks of an example are a hash of the seed and of its number in the training
 generator has a state. So a resumed run draws the same masks as an uninterrupted one, and neither
 the rest of the batch nor padding matters.
 
-RoBERTa's masks are these, too, unless they are to be fairseq's (`fairseq_masks.py`). Special tokens
-are never chosen but count in the share, as in BERT, and of RoBERTa's no random word is special
-(`never_drawn`): a <pad> would shift the positions behind it.
+RoBERTa is masked by the same rules: special tokens are never chosen but count in the share. Its
+random words are never special tokens (`never_drawn`): a <pad> would shift the positions behind it.
 
 Letters in shapes: B = batch size, S = sequence length, P = predictions per sequence.
 """
@@ -46,12 +45,9 @@ class Masking:
   # Choose words with all their pieces; needs `word_starts`. A word with more pieces than are still
   # to be chosen is skipped. Each chosen piece is replaced independently.
   whole_words: bool = False
-  always_mask: bool = False  # replace every chosen token by [MASK], not only 80% of them
   never_drawn: tuple[int, ...] = ()  # ascending ids that are no random words
-  # Other rules: `draw_masks` of `electra_masks`, `fairseq_masks` or `rare_tokens`.
+  # Other rules: `draw_masks` of `electra_masks` or `rare_tokens`.
   rules: Callable | None = None
-  # bool `[vocab_size]`, for fairseq's whole words: whether a token begins one.
-  word_beginnings: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
   # float64 `[vocab_size]`, for `rare_tokens`: how likely each is to be chosen.
   token_weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
@@ -61,7 +57,6 @@ class Masking:
     vocab: Mapping[str, int],
     *,
     draws_special: bool = True,
-    draws_mask: bool = False,
     **options,
   ) -> "Masking":
     """Looks up the special tokens, which are those of the vocabulary's kind.
@@ -69,7 +64,6 @@ class Masking:
     Args:
       vocab: token -> id.
       draws_special: whether random words may be special tokens, as in BERT.
-      draws_mask: of these whether [MASK] may nevertheless be one.
       **options: the other attributes.
 
     Raises:
@@ -88,10 +82,8 @@ class Masking:
     needed = (mask_token, cls_token, sep_token)
     if missing := [token for token in needed if token not in vocab]:
       raise ValueError(f"The vocabulary lacks {', '.join(missing)}, which masking requires.")
-    special = set(vocabulary_kind.special_ids(vocab))
     if not draws_special:
-      kept = {vocab[mask_token]} if draws_mask else set()
-      options["never_drawn"] = tuple(sorted(special - kept))
+      options["never_drawn"] = tuple(sorted(set(vocabulary_kind.special_ids(vocab))))
     special_ids = (vocab[cls_token], vocab[sep_token])
     return cls(max(vocab.values()) + 1, vocab[mask_token], special_ids, **options)
 
@@ -132,7 +124,7 @@ def draw_masks(
   if masking.whole_words:
     chosen = _choose_words(is_token & ~is_special, features["word_starts"], bits[ORDER], count)
   else:
-    chosen = choose_tokens(is_token & ~is_special, bits[ORDER], count)
+    chosen = _choose_tokens(is_token & ~is_special, bits[ORDER], count)
   masked = {name: value for name, value in features.items() if name != "word_starts"}
   masked["input_ids"] = tf.where(chosen, replacements(ids, bits, masking), ids)
   return {**masked, **labels_of(ids, chosen, masking.max_predictions_per_seq)}
@@ -167,8 +159,6 @@ def replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor
 
   `bits` is uint64 `[4, B, S]`, of `random_bits`.
   """
-  if masking.always_mask:
-    return tf.fill(tf.shape(ids), tf.cast(masking.mask_id, ids.dtype))
   words = masking.vocab_size - len(masking.never_drawn)
   random_word = tf.cast(to_unit_interval(bits[RANDOM_WORD]) * words, ids.dtype)
   for passed_over in masking.never_drawn:
@@ -181,7 +171,7 @@ def replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor
 # Choosing the first candidates in random order.
 
 
-def choose_tokens(is_candidate, order_bits, count) -> tf.Tensor:
+def _choose_tokens(is_candidate, order_bits, count) -> tf.Tensor:
   """Computes bool `[B, S]`: the first `count` `[B]` of the candidates `[B, S]` in random order."""
   ranks = _inverse(_random_order(is_candidate, order_bits))
   return is_candidate & (ranks < count[:, None])

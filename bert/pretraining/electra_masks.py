@@ -71,8 +71,7 @@ def mask(
   Returns:
     The features with masks in `input_ids`, and in addition `masked_lm_positions` (0 where unused)
     and `masked_lm_ids` (the words there, 0 where unused), int32 `[B, P]`, and `masked_lm_weights`
-    (1, then 0), float32 `[B, P]`; and `is_candidate`, int32 `[B, S]`, 1 for words that may be
-    masked.
+    (1, then 0), float32 `[B, P]`.
   """
   ids = features["input_ids"]
   limit = masking.max_predictions_per_seq
@@ -92,5 +91,4 @@ def mask(
     "masked_lm_positions": positions,
     "masked_lm_ids": tf.where(is_used, tf.gather(ids, positions, batch_dims=1), 0),
     "masked_lm_weights": tf.cast(is_used, tf.float32),
-    "is_candidate": tf.cast(candidates, tf.int32),
   }

@@ -23,7 +23,8 @@ class Format:
   has_labels: bool = True
   has_pairs: bool = True  # whether labels of pairs say something: a sequence is no single text
   of_lines: bool = False  # whether each line of the text is a sequence of its own, without masks
-  ends_sentences: bool = False  # whether each sentence has a separator behind it
+  # Whether sequences cross documents, with a separator behind each sentence and each document.
+  crosses_documents: bool = False
   has_sentence_order: bool = False  # whether labels say that two segments are in the wrong order
   # Whether 0% of masks are no masks; otherwise a record has at least one.
   may_mask_nothing: bool = False
@@ -40,22 +41,20 @@ class Format:
 
 _MASKS = frozenset(
   {
-    *("masked_lm_prob", "max_predictions_per_seq", "do_whole_word_mask", "whole_words_by_space"),
-    *("ngram_max", "dynamic_masking"),
+    *("masked_lm_prob", "max_predictions_per_seq", "do_whole_word_mask", "ngram_max"),
+    "dynamic_masking",
   }
 )
 _OF_ALBERT = frozenset(
   {"spm_model_file", "favor_shorter_ngram", "do_permutation", "random_next_sentence"}
 )
-_OF_ROBERTA = frozenset({"cross_documents", "skip_long_lines"})
-_FILLED = _OF_ROBERTA | {"no_next_sentence"}  # sequences of whole sentences
 
 FORMATS = {
-  "bert": Format("BERT", _OF_ALBERT | _OF_ROBERTA | {"strip_accents"}),
+  "bert": Format("BERT", _OF_ALBERT | {"strip_accents"}),
   # google-research/electra, build_pretraining_dataset.py: one pass, masks are drawn in training.
   "electra": Format(
     "ELECTRA",
-    _MASKS | _OF_ALBERT | {"dupe_factor", "short_seq_prob"} | _FILLED,
+    _MASKS | _OF_ALBERT | {"dupe_factor", "short_seq_prob", "no_next_sentence"},
     {"dupe_factor": 1},
     has_labels=False,
     drops_unassigned=True,
@@ -63,7 +62,7 @@ FORMATS = {
   # google-research/albert, create_pretraining_data.py.
   "albert": Format(
     "ALBERT",
-    frozenset({"strip_accents", "whole_words_by_space", "dynamic_masking"}) | _FILLED,
+    frozenset({"strip_accents", "dynamic_masking", "no_next_sentence"}),
     {"do_whole_word_mask": True, "max_seq_length": 512, "ngram_max": 3, "dupe_factor": 40},
     vocabularies=("sentence_pieces", "word_pieces"),
     has_sentence_order=True,
@@ -76,8 +75,7 @@ FORMATS = {
     "DistilBERT",
     _MASKS - {"dynamic_masking"}
     | _OF_ALBERT
-    | {"strip_accents", "dupe_factor", "short_seq_prob"}
-    | _FILLED,
+    | {"strip_accents", "dupe_factor", "short_seq_prob", "no_next_sentence"},
     {"dupe_factor": 1, "dynamic_masking": True},
     vocabularies=("word_pieces", "byte_pairs"),
     has_pairs=False,
@@ -87,14 +85,14 @@ FORMATS = {
   # facebookresearch/fairseq, fairseq/data/token_block_dataset.py with --sample-break-mode=complete.
   "roberta": Format(
     "RoBERTa",
-    _OF_ALBERT | {"strip_accents", "short_seq_prob", "no_next_sentence", "whole_words_by_space"},
+    _OF_ALBERT | {"strip_accents", "short_seq_prob", "no_next_sentence"},
     {
       **{"max_seq_length": 512, "dupe_factor": 1, "short_seq_prob": 0.0, "dynamic_masking": True},
       "no_next_sentence": True,
     },
     vocabularies=("byte_pairs", "word_pieces"),
     has_pairs=False,
-    ends_sentences=True,
+    crosses_documents=True,
     draws_special=False,
     needs_streams=True,
     room_of_share=True,

@@ -21,7 +21,6 @@ _FACTS = (
 OPTIONS_OFF = {
   "format": "bert",
   "do_whole_word_mask": False,
-  "whole_words_by_space": False,
   "ngram_max": 1,
   "favor_shorter_ngram": True,
   "do_permutation": False,
@@ -29,8 +28,6 @@ OPTIONS_OFF = {
   "no_next_sentence": False,
   "dynamic_masking": False,
   "strip_accents": True,
-  "cross_documents": True,
-  "skip_long_lines": False,
 }
 
 
@@ -62,15 +59,12 @@ class RecordSettings(NamedTuple):
   masked_lm_prob: float = 0.15
   random_seed: int = 12345
   do_whole_word_mask: bool = False
-  whole_words_by_space: bool = False
   ngram_max: int = 1
   favor_shorter_ngram: bool = True
   do_permutation: bool = False
   random_next_sentence: bool = False
   no_next_sentence: bool = False
   dynamic_masking: bool = False
-  cross_documents: bool = True
-  skip_long_lines: bool = False
   text_format: corpus.TextFormat = corpus.TextFormat()
 
   @property
@@ -101,16 +95,10 @@ class RecordSettings(NamedTuple):
     is_filled = self.no_next_sentence or self.rules.of_lines
     longest = self.max_seq_length - (2 if is_filled else 3)
     return corpus_statistics.TextStatistics(
-      max_tokens=sys.maxsize if is_filled and not self.skip_long_lines else longest,
-      skips_long_lines=self.skip_long_lines,
+      max_tokens=sys.maxsize if is_filled else longest,
       random_pairs=not is_filled and self.rules.has_labels,
       **options,
     )
-
-  @property
-  def crosses_documents(self) -> bool:
-    """Whether a sequence goes on in the next document of the block."""
-    return self.rules.ends_sentences and self.cross_documents
 
   @property
   def masks_words(self) -> bool:

@@ -157,7 +157,7 @@ def parse(
 def _read(argv: Sequence[str], doc: str | None, program: str | None, takes_arguments: bool):
   """The words of the command line, when the flags have their values; as `parse`."""
   words = _Words(takes_arguments=takes_arguments)
-  _sort_words(_insert_hparams(_insert_flag_files(argv[1:])), words)
+  _sort_words(_insert_flag_files(argv[1:]), words)
   if words.request and words.request != "only_check_args":
     _answer(words.request, program or _program(argv), doc)
   _set_flags(words)
@@ -176,25 +176,6 @@ def _insert_flag_files(arguments: Sequence[str]) -> list[str]:
   except UnicodeDecodeError as error:
     named = " ".join(word for word in arguments if "flagfile" in word)
     raise UsageError(f"{named}: a flag file is not UTF-8 ({error}).") from None
-
-
-def _insert_hparams(arguments: Sequence[str]) -> list[str]:
-  """Puts flags in the place of ELECTRA's `--hparams`, for scripts that have none of that name."""
-  inserted: list[str] = []
-  queue = collections.deque(arguments)
-  while queue:
-    name, equals, value = (word := queue.popleft()).partition("=")
-    if name.lstrip("-") != "hparams" or not name.startswith("-") or "hparams" in FLAGS:
-      inserted.append(word)
-      continue
-    if not equals and not queue:
-      raise UsageError("--hparams needs a value: a JSON object, or a file with one.")
-    try:
-      given = value if equals else queue.popleft()
-      inserted += on_request.module("hparams").flags_of(given)
-    except ValueError as error:
-      raise UsageError(str(error)) from None
-  return inserted
 
 
 def _sort_words(arguments: Iterable[str], words: _Words) -> None:

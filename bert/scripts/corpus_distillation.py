@@ -7,7 +7,6 @@
 TinyBERT's general stage is the other method.
 """
 
-import dataclasses
 from typing import Any
 
 from bert import tokenization
@@ -63,8 +62,6 @@ def settings_of(teacher: load_run.Run) -> RunSettings:
       "--cache_teacher is for --method=logits: of records, the teacher's answers would take more "
       "room than the corpus."
     )
-  # `--temperature` is not that of ELECTRA's generator here.
-  settings = dataclasses.replace(settings, given=settings.given - {"temperature"})
   if not settings.init_checkpoint and not settings.bert_config_file:
     settings = settings.replace(init_checkpoint=settings.teacher)
   distill_flags.check_tinybert(settings)
@@ -103,7 +100,7 @@ class CorpusDistillation(RunDistillation):
     settings = run.settings
     teacher = Teacher(self.teacher.config, self.teacher.prefix)
     if settings.method == "tinybert":
-      return tinybert.general_objective(tinybert.Layers(teacher, settings.teacher_dropout))
+      return tinybert.general_objective(tinybert.Layers(teacher))
     names = ("alpha_ce", "alpha_mlm", "alpha_mse", "alpha_cos", "temperature")
     weights = {name: settings.values[name] for name in (*names, "restrict_ce_to_mask")}
     return distilbert.objective(teacher, distilbert.Weights(**weights))

@@ -133,11 +133,6 @@ def _define_tinybert() -> None:
       "Learning rate of the layers, with --stage=task; it stays the same to the end. "
       "[--learning_rate]",
     )
-    flags.DEFINE_bool(
-      "teacher_dropout",
-      False,
-      "Leave the dropout of the teacher of --method=tinybert on, as the original did by mistake.",
-    )
 
 
 def script_of(argv: Sequence[str]) -> str:
@@ -208,7 +203,7 @@ def check_tinybert(settings: RunSettings) -> None:
     UsageError: names the flag and what to do.
   """
   if settings.method != "tinybert":
-    for name in ("stage", "layer_epochs", "layer_learning_rate", "teacher_dropout"):
+    for name in ("stage", "layer_epochs", "layer_learning_rate"):
       if name in settings.given:
         raise command_line.UsageError(f"--{name} has no effect without --method=tinybert.")
     return

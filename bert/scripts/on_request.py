@@ -14,7 +14,6 @@ from typing import Any
 # Word -> the module that answers it.
 _MODULES = {
   "help": "bert.scripts.help_text",
-  "hparams": "bert.scripts.electra_hparams",
   "unknown": "bert.scripts.flag_names",  # a flag that the script does not have
   "report": "bert.scripts.run_report",  # --report
   "num_runs": "bert.sweeps.many_runs",

@@ -6,7 +6,6 @@ import itertools
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from absl import logging
 
@@ -64,20 +63,10 @@ def with_masks_of_records(
   if "dynamic_masking" not in settings.given:
     settings = settings.replace(dynamic_masking=masked is None)
   if "max_predictions_per_seq" not in settings.given:
-    drawn = room_of(settings)
+    drawn = room_for_masks(settings.masked_lm_prob, settings.max_seq_length)
     room = drawn if settings.dynamic_masking or masked is None else masked
     settings = settings.replace(max_predictions_per_seq=room)
   return settings
-
-
-def room_of(settings: RunSettings) -> int:
-  """Returns the number of tokens that may be masked in a sequence, where masks are drawn."""
-  share, length = settings.masked_lm_prob, settings.max_seq_length
-  if settings.mask_rules == "fairseq":
-    from bert.pretraining import fairseq_masks
-
-    return fairseq_masks.room_needed(share, length, settings.do_whole_word_mask)
-  return room_for_masks(share, length)
 
 
 def with_vocabulary_of_records(settings: RunSettings, files: Sequence[str]) -> RunSettings:
@@ -111,28 +100,21 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
     UsageError: `--vocab_file` is missing.
     ValueError: it lacks a special token.
   """
-  from bert.pretraining import dynamic_masking, electra_masks, fairseq_masks
+  from bert.pretraining import dynamic_masking, electra_masks
 
   if vocab is None:
     raise command_line.UsageError(
       f"{_drawn_by(settings, bert_config) or '--dynamic_masking'} needs --vocab_file: masks are "
       "drawn with the vocabulary of the records."
     )
-  rules = electra_masks.draw_masks if bert_config.family.has_generator else None
-  options: dict[str, Any] = {"draws_special": not bert_config.family.positions_from_ids}
-  if settings.mask_rules == "fairseq":
-    rules, options = fairseq_masks.draw_masks, {"draws_special": False, "draws_mask": True}
-    if settings.do_whole_word_mask:
-      options["word_beginnings"] = fairseq_masks.word_beginnings(vocab)
   try:
     return dynamic_masking.Masking.from_vocabulary(
       vocab,
+      draws_special=not bert_config.family.positions_from_ids,
       max_predictions_per_seq=settings.max_predictions_per_seq,
       masked_lm_prob=settings.masked_lm_prob,
       whole_words=settings.do_whole_word_mask,
-      always_mask=settings.always_mask,
-      rules=rules,
-      **options,
+      rules=electra_masks.draw_masks if bert_config.family.has_generator else None,
     )
   except ValueError as error:
     raise ValueError(f"--vocab_file={settings.vocab_file}: {error}") from None
@@ -189,7 +171,7 @@ class Records:
       bert_config.vocab_size,
       config_file=settings.bert_config_file,
       dynamic_masking=settings.dynamic_masking,
-      whole_words=settings.do_whole_word_mask and settings.mask_rules == "bert",
+      whole_words=settings.do_whole_word_mask,
       vocabulary=tokenization.vocabulary_hash(vocab) if vocab else None,
       vocab_file=settings.vocab_file,
       drawn_by=_drawn_by(settings, bert_config),

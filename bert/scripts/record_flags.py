@@ -20,7 +20,7 @@ _SMALLEST = {
   "ngram_max": 1,
   "num_workers": 0,
 }
-_NEW_STREAM_FLAGS = ("no_next_sentence", "whole_words_by_space", "ngram_max", "dynamic_masking")
+_NEW_STREAM_FLAGS = ("no_next_sentence", "ngram_max", "dynamic_masking")
 
 
 def settings_of_flags() -> RecordSettings:
@@ -99,10 +99,6 @@ def _check_ranges(settings: RecordSettings) -> None:
 
 
 def _check_combinations(settings: RecordSettings) -> None:
-  if settings.whole_words_by_space and not settings.masks_words:
-    raise command_line.UsageError(
-      "--whole_words_by_space requires --do_whole_word_mask or --ngram_max."
-    )
   if settings.rules.of_lines and not settings.dynamic_masking:
     raise command_line.UsageError(
       f"--format={settings.format} writes no masks: distill.py draws them with --dynamic_masking."

@@ -37,7 +37,6 @@ class TextStatistics:
   total_bytes: int = 0  # size of all input, for progress messages; 0 if unknown
   logs_progress: bool = True  # whether to log progress
   max_tokens: int = 512  # the most tokens of a line that one instance can hold
-  skips_long_lines: bool = False  # whether longer lines are left out, instead of cut
   random_pairs: bool = True  # whether random next sentences are needed, from other documents
   read_bytes: int = 0
   documents: int = 0
@@ -72,8 +71,7 @@ class TextStatistics:
       self._sentences_of_document += 1
       self.tokens += tokens
       self.unknown_tokens += unknown_tokens
-      too_many = max(0, tokens - self.max_tokens)
-      self.cut_tokens += tokens if too_many and self.skips_long_lines else too_many
+      self.cut_tokens += max(0, tokens - self.max_tokens)
 
   def add(self, other: "TextStatistics") -> None:
     """Adds the counts of other text."""

@@ -89,12 +89,7 @@ class ModelVariables:
     checkpoint = finding.find(init_checkpoint)
     prefix = checkpoint.prefix
     reinitialized = self._config.reinitialized if is_training else ()
-    report = loading.init_from_checkpoint(
-      checkpoint,
-      self.weights(),
-      reinitialized=reinitialized,
-      fallback_name=self._config.fallback_name,
-    )
+    report = loading.init_from_checkpoint(checkpoint, self.weights(), reinitialized=reinitialized)
     self.store.draw(report.loaded)
     self.is_filled = True
     logging.info("%s", report.summary())

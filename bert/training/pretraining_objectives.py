@@ -6,7 +6,6 @@
 | `mlm_sop` | masked words, and whether both parts are in their order | ALBERT |
 | `mlm` | masked words | RoBERTa, DistilBERT |
 | `electra` | a generator masked words, a discriminator which words the generator wrote | ELECTRA |
-| `electric` | the same with a generator of two towers; the discriminator is an energy of words | |
 
 Letters in shapes: B = batch size, S = sequence length, P = masked positions of a sequence, V =
 vocabulary size, N = sequences and M = masked words or tokens of a whole evaluation.
@@ -21,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert import modeling
-from bert.model import families, heads, replaced_tokens, two_towers
+from bert.model import families, heads, replaced_tokens
 from bert.model.configuration import BertConfig
 from bert.model.task_head import packing_of
 from bert.model.training_flops import pretraining_flops, replaced_token_flops
@@ -64,18 +63,17 @@ class Objective:
 
 @dataclasses.dataclass(frozen=True)
 class ElectraOptions:
-  """How ELECTRA's generator and discriminator learn; the names are its `--hparams`."""
+  """How ELECTRA's generator and discriminator learn; the names are those of its settings."""
 
   gen_weight: float = 1.0  # of the generator's loss
   disc_weight: float = 50.0  # of the discriminator's
   temperature: float = 1.0  # of the distribution from which the generator's words are drawn
   disallow_correct: bool = False  # never draw the original word
   # `small`, a model of its own; `tied`, the discriminator itself; `uniform`, every word with the
-  # same probability; `two_tower`, two models that read from both ends, see `two_towers.py`.
+  # same probability.
   generator: str = "small"
   # A generator's model has embeddings of its own width and values.
   untied_generator_embeddings: bool = False
-  masked_lm_prob: float = 0.15  # share of words that are replaced, which Electric counts with
 
 
 def objective_of(name: str, electra: ElectraOptions | None = None) -> Objective:
@@ -83,16 +81,13 @@ def objective_of(name: str, electra: ElectraOptions | None = None) -> Objective:
 
   Args:
     name: one of `families.OBJECTIVES`.
-    electra: of the objectives `electra` and `electric`.
+    electra: of the objective `electra`.
 
   Raises:
-    ValueError: the name is unknown, or Electric's generator has not two towers.
+    ValueError: the name is unknown.
   """
-  if name in ("electra", "electric"):
-    options = electra or ElectraOptions(generator="small" if name == "electra" else "two_tower")
-    if name == "electric" and options.generator != "two_tower":
-      raise ValueError(f"Electric needs a generator of two towers, not {options.generator}.")
-    return _electra_objective(name, options)
+  if name == "electra":
+    return _electra_objective(electra or ElectraOptions())
   if name not in families.OBJECTIVES:
     raise ValueError(f"Unknown objective {name!r}; known: {', '.join(families.OBJECTIVES)}.")
   pairs = "sentence_order" if name == "mlm_sop" else "next_sentence"
@@ -199,9 +194,6 @@ class _Words(NamedTuple):
   losses: tf.Tensor  # float32 `[B * P]`, of each
   log_probs: tf.Tensor  # float32 `[B * P, V]`
   logits: Callable[[], tf.Tensor]  # gives float32 `[B * P, V]`, computed anew
-  learned_loss: tf.Tensor | None = None  # float32 `[]`, what is minimised, if it is not `loss`
-  # float32 `[B, S, V]`, log-probabilities at all places, of a generator of two towers.
-  everywhere: tf.Tensor | None = None
 
 
 def _word_outputs(config, features, setting, model, *, is_packed: bool = False) -> _Words:
@@ -315,9 +307,9 @@ def _mean(values, weights=None) -> float:
 # ELECTRA.
 
 
-def _electra_objective(name: str, options: ElectraOptions) -> Objective:
+def _electra_objective(options: ElectraOptions) -> Objective:
   def outputs(config, features, setting):
-    return _replaced_tokens(config, features, setting, options, is_electric=name == "electric")
+    return _replaced_tokens(config, features, setting, options)
 
   progress = ("masked_lm_loss", "disc_loss", "masked_lm_accuracy", "disc_accuracy")
   result_keys = (
@@ -330,12 +322,10 @@ def _electra_objective(name: str, options: ElectraOptions) -> Objective:
     "disc_precision",
     "disc_recall",
   )
-  return Objective(name, outputs, _electra_metrics, progress, result_keys, "disc_loss")
+  return Objective("electra", outputs, _electra_metrics, progress, result_keys, "disc_loss")
 
 
-def _replaced_tokens(
-  config, features, setting: Setting, options: ElectraOptions, is_electric: bool
-) -> Outputs:
+def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions) -> Outputs:
   """Trains a generator on masked tokens, and the discriminator on which tokens it replaced."""
   if not config.family.has_generator:
     raise ValueError(f"The objective electra is for ELECTRA's models, not {config.family.title}'s.")
@@ -347,18 +337,13 @@ def _replaced_tokens(
   logits = replaced_tokens.discriminator_logits(
     config, discriminator.get_sequence_output(), setting.dtype
   )
-  # Electric finds out which words were drawn at all, those that stood there included.
-  labels = replaced.is_drawn if is_electric else replaced.is_replaced
-  mask = features["input_mask"]
-  if is_electric:
-    logits += two_towers.log_odds(words.everywhere, replaced.input_ids, options.masked_lm_prob)
+  labels, mask = replaced.is_replaced, features["input_mask"]
   if packing:  # back to a row for each sequence
     logits, labels, mask = (
       sequence_packing.unpack(each, features, tf.shape(mask)[1]) for each in (logits, labels, mask)
     )
   disc_loss, disc_losses = replaced_tokens.detection_loss(logits, labels, mask, setting.parts)
-  words_loss = words.loss if words.learned_loss is None else words.learned_loss
-  loss = options.gen_weight * words_loss + options.disc_weight * disc_loss
+  loss = options.gen_weight * words.loss + options.disc_weight * disc_loss
   predictions = tf.cast(logits > 0, tf.int32)
 
   def disc_accuracy():
@@ -368,10 +353,7 @@ def _replaced_tokens(
   generator_config = _generator_config(config, options)
 
   def flops_of(tokens, pairs, num_words, _):
-    has_towers = options.generator == "two_tower"
-    return replaced_token_flops(
-      config, generator_config, tokens, pairs, num_words, two_towers=has_towers
-    )
+    return replaced_token_flops(config, generator_config, tokens, pairs, num_words)
 
   summaries = {
     **_words_and_sizes(features, words, flops_of),
@@ -416,12 +398,10 @@ def _generator(config, features, setting: Setting, options: ElectraOptions) -> _
   generator_config = _generator_config(config, options)
   if generator_config is None:
     return _uniform_words(features, config.vocab_size)
-  own = options.untied_generator_embeddings
-  if options.generator == "two_tower":
-    return _two_tower_words(generator_config, features, setting, own)
   packing = packing_of(features)
   scopes = {}
   if options.generator == "small":
+    own = options.untied_generator_embeddings
     scopes = {"scope": "generator", "embedding_scope": "generator" if own else config.family.scope}
   model = encoder(generator_config, features["input_ids"], features, setting, **scopes, **packing)
   return _word_outputs(generator_config, features, setting, model, is_packed=bool(packing))
@@ -431,48 +411,6 @@ def _uniform_words(features, vocab_size: int) -> _Words:
   """Makes every token as likely as any other, at each masked position."""
   count = tf.size(features["masked_lm_ids"])
   log_probs = tf.fill([count, vocab_size], -np.log(vocab_size).astype(np.float32))
-  return _words_of(features, log_probs)
-
-
-def _two_tower_words(config, features, setting: Setting, own_embeddings: bool) -> _Words:
-  """Scores a text without masks: the loss is of all tokens, the results are of the masked."""
-  text = replaced_tokens.put(
-    features["input_ids"], features["masked_lm_positions"], features["masked_lm_ids"]
-  )
-  towers = [
-    encoder(
-      config,
-      text,
-      features,
-      setting,
-      scope=scope,
-      embedding_scope=scope if own_embeddings else config.family.scope,
-      attention_direction=attention_direction,
-      skip_padding=False,  # the first and the last word read a vector that stands there
-    )
-    for scope, attention_direction in two_towers.TOWERS.items()
-  ]
-  vectors = two_towers.vectors_between(*(tower.get_sequence_output() for tower in towers))
-  batch_size, length = tf.unstack(tf.shape(text))
-  loss, _, log_probs = heads.get_masked_lm_output(
-    config,
-    vectors,
-    towers[0].get_embedding_table(),
-    tf.broadcast_to(tf.range(length), [batch_size, length]),
-    text,
-    tf.cast(features["is_candidate"], tf.float32),
-    setting.dtype,
-    compiled=towers[0].is_compiled,
-    parts=setting.parts,
-    scope=two_towers.HEAD_SCOPE,
-  )
-  everywhere = tf.reshape(log_probs, [batch_size, length, config.vocab_size])
-  at_masks = heads.gather_indexes(everywhere, _positions(features, is_packed=False))
-  return _words_of(features, at_masks)._replace(learned_loss=loss, everywhere=everywhere)
-
-
-def _words_of(features, log_probs: tf.Tensor) -> _Words:
-  """Computes the losses of masked tokens from log-probabilities, float32 `[B * P, V]`."""
   weights = tf.reshape(features["masked_lm_weights"], [-1])
   losses = -tf.gather(log_probs, tf.reshape(features["masked_lm_ids"], [-1]), batch_dims=1)
   loss = tf.reduce_sum(weights * losses) / (

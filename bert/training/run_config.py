@@ -81,7 +81,6 @@ class RunConfig:
     informative: JSON-able facts whose change is only logged (rate, epochs, batch size).
     reinitialized: name prefixes of variables that start a training with random values, whatever
       `init_checkpoint` has.
-    fallback_name: name of a variable that `init_checkpoint` lacks -> one there to take from.
     show_progress: a progress bar instead of lines; None: when standard error is a terminal.
     clock: trains for a time instead of a number of steps, see `clock.Clock`. One device, one step
       per call.
@@ -101,7 +100,6 @@ class RunConfig:
   fingerprint: dict[str, Any] = dataclasses.field(default_factory=dict)
   informative: dict[str, Any] = dataclasses.field(default_factory=dict)
   reinitialized: tuple[str, ...] = ()
-  fallback_name: Callable[[str], str] | None = None
   show_progress: bool | None = None
   clock: "Clock | None" = None
   batch_ramp: "BatchRamp | None" = None

@@ -82,19 +82,6 @@ def test_initialising_by_name(tmp_path):
   ]
 
 
-def test_a_missing_variable_takes_the_value_of_its_stand_in(tmp_path):
-  names = ["bert/group_0/kernel", "bert/group_1/kernel", "bert/group_2/kernel", "bert/other"]
-  values = {names[0]: np.float32([1.0]), names[1]: np.float32([2.0])}
-  prefix = saving.save(str(tmp_path), 1, values, {})
-  model = {name: tf.Variable([9.0]) for name in names}
-  report = loading.init_from_checkpoint(
-    prefix, model, fallback_name=lambda name: name.replace("group_2", "group_0")
-  )
-  assert [float(v[0]) for v in model.values()] == [1.0, 2.0, 1.0, 9.0]
-  assert (report.stood_in, report.missing) == (names[2:3], names[3:])
-  assert f"  with another variable's value, as asked for (1): {names[2]}" in report.summary()
-
-
 def test_what_is_drawn_anew_is_left_as_it_is(tmp_path):
   model = {**_model(width=5), "bert/other": tf.Variable([1.0])}
   prefix = save(tmp_path, 20)

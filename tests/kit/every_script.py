@@ -81,12 +81,6 @@ RUNS = {
     **_WEIGHTS,
     **{"input_file": "{}/masked.txt", "output_file": "{}/masked.jsonl", "max_seq_length": 16},
   },
-  "augment_data": {
-    **MODEL,
-    **_WEIGHTS,
-    **{"task_name": "CoLA", "data_dir": "{}/CoLA", "glove_file": "{}/glove.txt"},
-    **{"candidates": 2, "variants": 2, "output_file": "<>/train.tsv"},
-  },
   "attention_maps": {**MODEL, **_WEIGHTS, "text": "ada bob.", "output_file": "<>/a.png"},
   "export_hub": {**MODEL, **_WEIGHTS, "export_dir": "<>/export", "max_seq_length": 16},
   "convert_checkpoint": {"command": "strip", **MODEL, **_WEIGHTS, "output_dir": "<>/small"},
@@ -132,7 +126,6 @@ def write_files(folder: pathlib.Path) -> pathlib.Path:
   (folder / "masked.txt").write_text("ada [MASK] cat.\n")
   (folder / "CoLA").mkdir()
   healthy_run.write_lines(folder / "CoLA/train.tsv", ["a\t1\t\tada bob", "b\t0\t*\tcat dog"])
-  healthy_run.write_lines(folder / "glove.txt", ["ada 0.5 1", "bob 1 0.5", "cat 0 1"])
   header = "sent1,sent2,ending0,ending1,ending2,ending3,label"
   rows = [f"{text},ada,bob,cat,dog,elk,{i % 4}" for i, text in enumerate(healthy_run.TEXTS[:8])]
   healthy_run.write_lines(folder / "swag.csv", [header, *rows])

@@ -280,21 +280,6 @@ def test_where_words_begin(tmp_path):
     assert starts[position] == (is_text and not word.startswith("##"))
 
 
-def test_words_of_segmented_chinese(tmp_path):
-  path = tmp_path / "text"
-  path.write_text("我们 喜欢 the 自然语言 unaffable\n我们 去\n")
-  options = dict(dynamic_masking=True, do_whole_word_mask=True, short_seq_prob=0.0)
-  plain = blocks_of(path, **options)[0]
-  spaced = blocks_of(path, whole_words_by_space=True, **options)[0]
-  assert spaced.ids.tolist() == plain.ids.tolist()
-  pieces = len(piece_tables.load_tables(settings_of()).ids("unaffable"))
-  in_words = [[2, 2, 1, 4, pieces], [2, 1]]
-  assert spaced.word_starts.tolist() == [
-    index == 0 for line in in_words for size in line for index in range(size)
-  ]
-  assert plain.word_starts.tolist()[:4] == [True] * 4
-
-
 def test_a_segment_that_begins_within_a_word_begins_a_word(tmp_path):
   path = tmp_path / "text"
   path.write_text("\n\n".join(["unaffable " * 30 + "\n" + "unaffable " * 30] * 5))

@@ -56,10 +56,10 @@ def blocks_of_fairseq(items, size) -> list[list[int]]:
   return [[CLS, *block] for block in blocks]
 
 
-def items_of(documents, ids_of, between_documents=True):
+def items_of(documents, ids_of):
   """What fairseq makes of lines: each with </s> behind it, and of an empty line </s> alone."""
   for number, document in enumerate(documents):
-    if number and between_documents:
+    if number:
       yield [SEP]
     for line in document:
       yield [*ids_of(line), SEP]
@@ -88,16 +88,6 @@ def test_sequences_are_those_of_fairseq(vocab_file, tmp_path):
   assert sum(tokens[i : i + 2] == [SEP, SEP] for tokens in inside for i in range(46)) > 5
 
 
-def test_sequences_of_one_document(vocab_file, tmp_path):
-  documents = write_text(tmp_path / "text", words=(1, 5))
-  settings = settings_of(vocab_file, max_seq_length=48, cross_documents=False)
-  ids_of = piece_tables.load_tables(settings).ids
-  expected = []
-  for document in documents:
-    expected += blocks_of_fairseq(items_of([document], ids_of), 47)
-  assert [tokens_of(each) for each in features_of(tmp_path / "text", settings)] == expected
-
-
 def test_a_line_that_is_too_long_goes_on_in_the_next_sequence(vocab_file, tmp_path):
   """fairseq leaves such lines out; here no text is lost."""
   lines = ["a" * 2, "b" * 70, "c" * 5]
@@ -118,23 +108,6 @@ def test_a_line_that_is_too_long_goes_on_in_the_next_sequence(vocab_file, tmp_pa
   # A document's separator alone would be a sequence without text.
   (tmp_path / "text").write_text("\n\n".join(["b" * 30, "b" * 31]))
   assert [len(tokens_of(each)) for each in features_of(tmp_path / "text", settings)] == [32, 32, 3]
-
-
-def test_lines_that_are_too_long_are_left_out_as_in_fairseq(vocab_file, tmp_path):
-  documents = write_text(tmp_path / "text", words=(1, 12))
-  settings = settings_of(vocab_file, skip_long_lines=True)
-  ids_of = piece_tables.load_tables(settings).ids
-  blocks = blocks_of_fairseq(items_of(documents, ids_of), 31)
-  kept = [block for block in blocks if len(block) <= 32]
-  assert 5 < len(kept) < len(blocks)
-  assert [tokens_of(each) for each in features_of(tmp_path / "text", settings)] == kept
-
-
-def test_a_separator_before_a_line_that_is_left_out(vocab_file, tmp_path):
-  """fairseq keeps it, as a sequence without text."""
-  (tmp_path / "text").write_text("\n\n".join(["b" * 30, "b" * 31]))
-  settings = settings_of(vocab_file, skip_long_lines=True)
-  assert tokens_of(features_of(tmp_path / "text", settings)[1]) == [CLS, SEP]
 
 
 def test_special_tokens_in_a_text_are_text(vocab_file, tmp_path):
@@ -235,7 +208,6 @@ def test_a_vocabulary_of_word_pieces_fills_sequences_too(tmp_path):
     ({"format": "electra"}, "which --format=electra does not take"),
     ({"do_permutation": True}, "means --format=roberta, with which --do_permutation means nothing"),
     ({"short_seq_prob": 0.1}, "--short_seq_prob means nothing"),
-    ({"format": "albert", "cross_documents": False}, "only with roberta"),
     ({"ngram_max": 3}, "With --format=roberta, add --nodynamic_masking."),
     ({"vocab_file": "{tmp}"}, "--vocab_file={tmp}: {tmp} has no vocab.txt or spiece.model"),
   ],

@@ -93,7 +93,6 @@ def test_a_minute_then_one_more(by_the_clock, made_up_time, tmp_path):
       {"first_batch_size": 2, "gradient_accumulation_steps": 2},
       "--first_batch_size works on one device",
     ),
-    ({"always_mask": True}, "--always_mask is about masks that are drawn while reading."),
   ],
 )
 def test_one_message_before_any_work(by_the_clock, tmp_path, change, said):

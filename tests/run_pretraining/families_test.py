@@ -1,7 +1,6 @@
 """Pre-training of ALBERT and ELECTRA against the originals' 20 recorded steps, and runs of both."""
 
 import json
-import re
 import zlib
 
 import numpy as np
@@ -16,7 +15,6 @@ from bert.pretraining.dynamic_masking import Masking
 from bert.training import sequence_packing
 from bert.training.estimator import ModeKeys
 from bert.training.pretraining_objectives import ElectraOptions, Setting, objective_of
-from tests.kit import small_checkpoints
 from tests.kit.event_files import series_in
 from tests.kit.families import load_variables
 from tests.kit.recorded_configs import electra_config
@@ -100,35 +98,6 @@ def test_albert_resumes_bit_for_bit(golden_dir, albert_records, tmp_path):
   script.assert_resumes(straight, 2, **values)
 
 
-@pytest.mark.ci
-def test_groups_start_from_group_0(golden_dir, albert_records, tmp_path):
-  config = json.loads((golden_dir / "albert" / "config_A.json").read_text())
-  (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_groups": 3}))
-  done = run_well(
-    input_file=albert_records,
-    albert_config_file=tmp_path / "config.json",
-    init_checkpoint=golden_dir / "albert" / "model_A.ckpt",
-    init_from_group0=True,
-    output_dir=tmp_path / "out",
-    do_train=True,
-    max_seq_length=64,
-    max_predictions_per_seq=10,
-    train_batch_size=8,
-    num_train_steps=1,
-    num_warmup_steps=1,
-  )
-  assert "with another variable's value, as asked for (32): " in done.err
-  assert "RANDOM" not in done.err
-  saved, given = (
-    tensors(tmp_path / "out" / "model.ckpt-0"),
-    tensors(golden_dir / "albert" / "model_A.ckpt"),
-  )
-  of_groups = [name for name in saved if "/group_" in name and "/adam_" not in name]
-  assert len(of_groups) == 48
-  for name in of_groups:
-    np.testing.assert_array_equal(saved[name], given[re.sub(r"group_\d", "group_0", name)])
-
-
 # ---------------------------------------------------------------------------------------------
 # ELECTRA.
 
@@ -188,21 +157,15 @@ def test_20_steps_of_electra_equal_the_original(golden_dir):
 VARIANTS = {
   "bert_objective": None,
   "electra": ElectraOptions(),
-  "electric": ElectraOptions(generator="two_tower"),
   "full_size_generator": ElectraOptions(),
   "tied_generator": ElectraOptions(generator="tied"),
-  "two_tower": ElectraOptions(generator="two_tower"),
   "uniform_generator": ElectraOptions(generator="uniform"),
   "untied_embeddings": ElectraOptions(untied_generator_embeddings=True),
   "weights_of_losses": ElectraOptions(),
 }
 
 
-@pytest.mark.parametrize(
-  "variant",
-  # Electric has the same generator of two towers.
-  [pytest.param(v, marks=pytest.mark.ci if v == "two_tower" else ()) for v in VARIANTS],
-)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_variants_of_electra_equal_the_original(golden_dir, variant):
   path = golden_dir / "electra" / "pretraining_variants.json"
   expected = json.loads(path.read_text())[variant]
@@ -213,7 +176,7 @@ def test_variants_of_electra_equal_the_original(golden_dir, variant):
     setattr(config, name, hparams.get(name, getattr(config, name)))
   if variant == "weights_of_losses":
     options = ElectraOptions(hparams["gen_weight"], hparams["disc_weight"])
-  name = {"bert_objective": "mlm", "electric": "electric"}.get(variant, "electra")
+  name = "mlm" if variant == "bert_objective" else "electra"
   model_fn = run_pretraining.model_fn_builder(
     *(config, None, 0.01, 20, 5, False, False), objective=objective_of(name, options)
   )
@@ -310,16 +273,6 @@ def test_another_objective_or_generator_cannot_resume(electra, tmp_path):
   assert "was trained with other settings than this run: objective was 'mlm', now 'elec" in error
 
 
-@pytest.mark.ci
-def test_electric_trains_evaluates_and_resumes_bit_for_bit(electra, tmp_path):
-  values = {**electra, "objective": "electric", "num_train_steps": 4, "save_checkpoints_steps": 2}
-  straight = tmp_path / "straight"
-  run_well(**values, output_dir=straight, do_train=True, do_eval=True, max_eval_steps=2)
-  assert results_in(straight / "eval_results.txt")["disc_loss"] > 0
-  assert "cloze_predictions/output_bias" in tensors(straight / "model.ckpt-4")
-  script.assert_resumes(straight, 2, **values, do_train=True)
-
-
 @pytest.mark.parametrize("name", ["electra", pytest.param("mlm", marks=pytest.mark.ci)])
 def test_packed_sequences_have_the_same_losses(golden_dir, name):
   _, [batch, *_] = electra_batches(golden_dir)
@@ -347,10 +300,7 @@ def test_packed_sequences_have_the_same_losses(golden_dir, name):
   [
     ({"objective": "mlm_nsp"}, "--objective=mlm_nsp needs a pooler"),
     ({"objective": "mlm", "disc_weight": 10}, "--disc_weight has no effect with --objective=mlm"),
-    ({"objective": "electric", "generator": "tied"}, "--objective=electric needs --generator=two"),
-    ({"generator": "two_tower", "pack_sequences": True}, "--pack_sequences is not supported with"),
-    ({"generator_hidden_size": 1e-3}, "generator of --generator_hidden_size=0.001"),
-    ({"temperature": 0}, "--temperature=0.0"),
+    ({"disc_weight": -1}, "--disc_weight=-1.0: must be at least 0"),
     ({"do_whole_word_mask": True}, "--do_whole_word_mask is not supported for models of ELECTRA"),
   ],
 )
@@ -358,26 +308,16 @@ def test_what_cannot_be_is_one_clear_line(electra, tmp_path, changes, message):
   assert message in error_of(**{**electra, **changes, "output_dir": tmp_path, "do_train": True})
 
 
+def test_a_generator_must_be_possible(electra, tmp_path):
+  (tmp_path / "config.json").write_text(json.dumps({**CONFIG, "generator_hidden_size": 1e-3}))
+  values = {**electra, "bert_config_file": tmp_path / "config.json", "do_train": True}
+  error = error_of(**values, output_dir=tmp_path / "out")
+  assert "The generator of generator_hidden_size=0.001 and generator_layers=1.0 in " in error
+
+
 def test_the_objective_of_electra_is_refused_for_bert(model, tmp_path):
   error = error_of(**model, output_dir=tmp_path, do_train=True, objective="electra")
   assert "--objective=electra trains models of ELECTRA, and " in error
-
-
-@pytest.mark.parametrize(
-  ("changes", "message"),
-  [
-    ({"init_from_group0": True}, "--init_from_group0 needs --init_checkpoint"),
-    ({"masked_lm_budget": 0.2}, "ALBERT's published code does not draw such masks, either"),
-  ],
-)
-def test_flags_of_albert(model, tmp_path, changes, message):
-  assert message in error_of(**{**model, **changes}, output_dir=tmp_path, do_train=True)
-
-
-def test_groups_of_layers_are_albert_s(model, tmp_path):
-  values = {**model, "init_checkpoint": small_checkpoints.save(tmp_path, 1), "do_train": True}
-  error = error_of(**values, output_dir=tmp_path / "out", init_from_group0=True)
-  assert "--init_from_group0 is for ALBERT's groups of layers, and " in error
 
 
 def test_records_with_masks_are_refused_for_electra(electra, model, tmp_path):

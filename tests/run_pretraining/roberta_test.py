@@ -83,28 +83,6 @@ def test_it_resumes_bit_for_bit(roberta, tmp_path):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("whole_words", [False, True])
-def test_the_recipe_of_fairseq_resumes_bit_for_bit(roberta, tmp_path, whole_words):
-  values = {**roberta, "do_train": True, "save_checkpoints_steps": 2, "recipe": "fairseq"}
-  values["do_whole_word_mask"] = whole_words
-  straight = tmp_path / "straight"
-  done = run_well(**values, output_dir=straight)
-  room = 32 if whole_words else 5
-  assert f"name = masked_lm_ids, shape = (4, {room})" in done.err
-  flags = json.loads((straight / "flags.json").read_text())
-  assert (flags["mask_rules"], flags["max_grad_norm"]) == ("fairseq", 0.0)
-  assert flags["decay_all_variables"]
-  script.assert_resumes(straight, 2, **values)
-
-
-def test_masks_of_fairseq_need_room_and_are_drawn_while_reading(roberta, tmp_path):
-  values = {**roberta, "output_dir": tmp_path / "out", "do_train": True, "mask_rules": "fairseq"}
-  message = error_of(**values, max_predictions_per_seq=4)
-  assert "--max_predictions_per_seq=4: --mask_rules=fairseq may mask 5 tokens" in message
-  assert "--mask_rules is about masks" in error_of(**masked(values))
-
-
-@pytest.mark.ci
 def test_masks_of_the_records_and_what_follows(roberta, tmp_path):
   """Trained, written for transformers, trained from there, and fine-tuned."""
   done = run_well(**masked(roberta), output_dir=tmp_path / "run", do_train=True)

@@ -25,7 +25,7 @@ FAMILIES = {
 }
 # DistilBERT's own records have no masks; those are drawn by distill.py.
 RECORDS = {"distilbert": "bert"}
-SCRIPTS = [name for name in RUNS if "init_checkpoint" in RUNS[name] and name != "augment_data"]
+SCRIPTS = [name for name in RUNS if "init_checkpoint" in RUNS[name]]
 TASKS = ["run_classifier", "run_ner", "run_squad", "run_swag", "run_similarity"]
 LONGER = {"max_seq_length": 32}  # as many letters need more pieces in some families
 

@@ -170,11 +170,6 @@ _FLAGS = [
   (create_pretraining_data, "--dynamic_masking --ngram_max=3", "use only one"),
   (
     create_pretraining_data,
-    "--whole_words_by_space",
-    "requires --do_whole_word_mask or --ngram_max",
-  ),
-  (
-    create_pretraining_data,
     "--beam_args=--direct_num_workers=2",
     "--beam_args requires --runner=beam",
   ),

@@ -81,12 +81,10 @@ def test_task_of_a_user():
   assert graph.outputs == ("stars",)
 
 
-def test_attention_in_one_direction_and_without_padding():
+def test_without_padding():
   def build(features):
-    config = config_of()
-    before = Batch(config, features).bert(attention_direction="before", scope="a")
-    packed = Batch(config, features).bert(skip_padding=True, scope="b")
-    return {"before": before.get_sequence_output(), "packed": packed.get_sequence_output()}
+    packed = Batch(config_of(), features).bert(skip_padding=True)
+    return {"packed": packed.get_sequence_output()}
 
   check(fill(token_graph.TokenGraph(build)))
 
