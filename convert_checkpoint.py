@@ -39,13 +39,9 @@ commands take such a file, too.
 
   python convert_checkpoint.py from_keras --init_checkpoint=model.keras --output_dir=small
 
-to_model_garden: writes a checkpoint that encoders of the TensorFlow Model Garden restore
-(tensorflow/models, official/nlp), with the heads of pre-training if the model has them.
-
-  python convert_checkpoint.py to_model_garden --init_checkpoint=small --output_dir=garden
-
-from_model_garden: writes such a checkpoint, or a SavedModel of TensorFlow Hub, as one with the
-original's names and identical values. All other commands take both, too.
+from_model_garden: writes an encoder of the TensorFlow Model Garden (tensorflow/models,
+official/nlp), its checkpoint or its SavedModel from TensorFlow Hub, as a checkpoint with the
+original's names and identical values. All other commands take both as well.
 
   python convert_checkpoint.py from_model_garden --init_checkpoint=garden --output_dir=small
 
@@ -100,11 +96,10 @@ _NEEDED_FLAGS = {
   "to_transformers": ["output_dir"],
   "from_transformers": ["output_dir"],
   "from_keras": ["output_dir"],
-  "to_model_garden": ["output_dir"],
   "from_model_garden": ["output_dir"],
 }
 # These commands read a checkpoint, not a folder of transformers.
-_NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers", "to_model_garden")
+_NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers")
 
 
 def define_flags() -> None:
@@ -396,31 +391,6 @@ def _from_model_garden(prefix: str, files: ModelFiles) -> None:
   _strip(prefix, files)
 
 
-def _to_model_garden(prefix: str, files: ModelFiles) -> None:
-  from bert.checkpoints import model_garden_writer, reading
-  from bert.checkpoints.load_report import abbreviate
-
-  _check_files(files._replace(vocabulary=files.vocabulary or ""), prefix)
-  config = BertConfig.from_json_file(files.config)
-  tensors = reading.read_tensors(prefix, _without_training_state(prefix))
-  path = os.path.join(FLAGS.output_dir, "bert_model.ckpt")
-  layers, heads = config.family.count_own_layers(config), config.num_attention_heads
-  if config.hidden_act != "gelu":
-    logging.warning(
-      "The model's hidden_act is %s. The checkpoint does not say so: give its like to the Model "
-      "Garden's encoder, whose own gelu is the tanh form.",
-      config.hidden_act,
-    )
-  _write_config(_read_config(files.config))
-  if files.vocabulary:
-    _copy_vocabulary(files.vocabulary)
-  left_out = model_garden_writer.write(path, tensors, config.family, layers, heads)
-  if left_out:
-    count = counted(len(left_out), "tensor")
-    logging.warning("%s without a place there: %s.", count, abbreviate(left_out))
-  logging.info("Wrote %s.", path)
-
-
 def _from_transformers(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints.load_report import abbreviate
 
@@ -450,7 +420,6 @@ _COMMANDS = {
   "to_transformers": _to_transformers,
   "from_transformers": _from_transformers,
   "from_keras": _strip,
-  "to_model_garden": _to_model_garden,
   "from_model_garden": _from_model_garden,
 }
 
