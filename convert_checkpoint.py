@@ -34,8 +34,8 @@ folder's weights may also be in tf_model.h5 or pytorch_model.bin.
 
   python convert_checkpoint.py from_transformers --init_checkpoint=mrpc --output_dir=small
 
-from_keras: writes the model in a .keras file as a checkpoint, with identical values. All other
-commands take such a file, too.
+from_keras: writes the model in a .keras file as a checkpoint, with identical values. Keras loads
+the file; all other commands and scripts take the checkpoint.
 
   python convert_checkpoint.py from_keras --init_checkpoint=model.keras --output_dir=small
 
@@ -46,9 +46,9 @@ original's names and identical values. All other commands take both as well.
   python convert_checkpoint.py from_model_garden --init_checkpoint=garden --output_dir=small
 
 --init_checkpoint is a prefix, a folder of a run, of a released model or of transformers, an
-exported encoder, one of the Model Garden, or a .keras file. --output_dir is a new folder, which can
-serve as --init_checkpoint. It also gets bert_config.json, vocab.txt and label_map.json if they are
-known. A fine-tuned model keeps its task and its labels: predict.py answers with the new folder.
+exported encoder, or one of the Model Garden. --output_dir is a new folder, which can serve as
+--init_checkpoint. It also gets bert_config.json, vocab.txt and label_map.json if they are known. A
+fine-tuned model keeps its task and its labels: predict.py answers with the new folder.
 """
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
@@ -67,6 +67,7 @@ from bert.checkpoints import (
   formats,
   model_files,
   model_garden,
+  model_source,
   sentence_pooling,
   tinybert_class,
   transformers_folder,
@@ -75,7 +76,7 @@ from bert.checkpoints import (
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, KERAS_SUFFIX, CheckpointError
 from bert.checkpoints.families import form
 from bert.checkpoints.model_files import ModelFiles
-from bert.io import atomic_files, filesystem, vocabulary_kind
+from bert.io import atomic_files, filesystem, installation, vocabulary_kind
 from bert.io.wording import counted
 from bert.model import families
 from bert.model.configuration import BertConfig
@@ -151,7 +152,10 @@ def main(_) -> None:
   hardware.start_tensorflow()
   from bert.checkpoints import finding, inspection
 
-  prefix = finding.find_checkpoint(FLAGS.init_checkpoint)
+  if FLAGS.command == "from_keras":
+    prefix = model_source.local_path(FLAGS.init_checkpoint)
+  else:
+    prefix = finding.find_checkpoint(FLAGS.init_checkpoint)
   if FLAGS.command == "inspect":
     print(inspection.table_of(prefix))
     return
@@ -179,8 +183,7 @@ def _check_flags() -> None:
 
 def _check_kind(prefix: str) -> None:
   """Checks that the command reads checkpoints of this kind."""
-  is_keras = prefix.endswith(KERAS_SUFFIX)
-  is_transformers = formats.of(prefix) is not None and not is_keras
+  is_transformers = formats.of(prefix) is not None
   if FLAGS.command == "from_saved_model" and not prefix.endswith(IN_SAVED_MODEL):
     raise command_line.UsageError(
       f"{FLAGS.init_checkpoint} is a checkpoint already. Without its training state: strip."
@@ -192,7 +195,7 @@ def _check_kind(prefix: str) -> None:
     )
   if FLAGS.command == "from_transformers" and not is_transformers:
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} was not saved by transformers.")
-  if FLAGS.command == "from_keras" and not is_keras:
+  if FLAGS.command == "from_keras" and not prefix.endswith(KERAS_SUFFIX):
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not a .keras file.")
   if FLAGS.command == "from_model_garden" and not model_garden.holds_encoder(prefix):
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not of the Model Garden.")
@@ -279,7 +282,7 @@ def name_command(argv: Sequence[str]) -> list[str]:
 
 
 def _strip(prefix: str, files: ModelFiles) -> None:
-  """strip, from_saved_model, from_keras: values are bit-identical."""
+  """strip, from_saved_model: values are bit-identical."""
   from bert.checkpoints import reading
 
   tensors = reading.read_tensors(prefix, _without_training_state(prefix))
@@ -382,6 +385,18 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
     logging.info("SentenceTransformer(%r) loads it, too: pooling %s.", FLAGS.output_dir, pooling)
 
 
+def _from_keras(path: str, files: ModelFiles) -> None:
+  with installation.extra("keras", "from_keras"):
+    from bert.keras3 import saving, weights
+
+  described, tensors, facts = saving.contents(weights.load_model(path))
+  case = transformers_folder.read_do_lower_case(path)
+  _write_config(described.config)
+  if files.vocabulary:
+    _copy_vocabulary(files.vocabulary)
+  _write_checkpoint(tensors, {**facts, **({} if case is None else {"do_lower_case": case})}, {})
+
+
 def _from_model_garden(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints.load_report import abbreviate
 
@@ -419,7 +434,7 @@ _COMMANDS = {
   "to_saved_model": _to_saved_model,
   "to_transformers": _to_transformers,
   "from_transformers": _from_transformers,
-  "from_keras": _strip,
+  "from_keras": _from_keras,
   "from_model_garden": _from_model_garden,
 }
 
