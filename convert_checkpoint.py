@@ -34,25 +34,21 @@ folder's weights may also be in tf_model.h5 or pytorch_model.bin.
 
   python convert_checkpoint.py from_transformers --init_checkpoint=mrpc --output_dir=small
 
-from_keras: writes the model in a .keras file as a checkpoint, with identical values. All other
-commands take such a file, too.
+from_keras: writes the model in a .keras file as a checkpoint, with identical values. Keras loads
+the file; all other commands and scripts take the checkpoint.
 
   python convert_checkpoint.py from_keras --init_checkpoint=model.keras --output_dir=small
 
-to_model_garden: writes a checkpoint that encoders of the TensorFlow Model Garden restore
-(tensorflow/models, official/nlp), with the heads of pre-training if the model has them.
-
-  python convert_checkpoint.py to_model_garden --init_checkpoint=small --output_dir=garden
-
-from_model_garden: writes such a checkpoint, or a SavedModel of TensorFlow Hub, as one with the
-original's names and identical values. All other commands take both, too.
+from_model_garden: writes an encoder of the TensorFlow Model Garden (tensorflow/models,
+official/nlp), its checkpoint or its SavedModel from TensorFlow Hub, as a checkpoint with the
+original's names and identical values. All other commands take both as well.
 
   python convert_checkpoint.py from_model_garden --init_checkpoint=garden --output_dir=small
 
 --init_checkpoint is a prefix, a folder of a run, of a released model or of transformers, an
-exported encoder, one of the Model Garden, or a .keras file. --output_dir is a new folder, which can
-serve as --init_checkpoint. It also gets bert_config.json, vocab.txt and label_map.json if they are
-known. A fine-tuned model keeps its task and its labels: predict.py answers with the new folder.
+exported encoder, or one of the Model Garden. --output_dir is a new folder, which can serve as
+--init_checkpoint. It also gets bert_config.json, vocab.txt and label_map.json if they are known. A
+fine-tuned model keeps its task and its labels: predict.py answers with the new folder.
 """
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
@@ -71,6 +67,7 @@ from bert.checkpoints import (
   formats,
   model_files,
   model_garden,
+  model_source,
   sentence_pooling,
   transformers_folder,
   transformers_heads,
@@ -78,7 +75,7 @@ from bert.checkpoints import (
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, KERAS_SUFFIX, CheckpointError
 from bert.checkpoints.families import form
 from bert.checkpoints.model_files import ModelFiles
-from bert.io import atomic_files, filesystem, vocabulary_kind
+from bert.io import atomic_files, filesystem, installation, vocabulary_kind
 from bert.io.wording import counted
 from bert.model import families
 from bert.model.configuration import BertConfig
@@ -99,11 +96,10 @@ _NEEDED_FLAGS = {
   "to_transformers": ["output_dir"],
   "from_transformers": ["output_dir"],
   "from_keras": ["output_dir"],
-  "to_model_garden": ["output_dir"],
   "from_model_garden": ["output_dir"],
 }
 # These commands read a checkpoint, not a folder of transformers.
-_NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers", "to_model_garden")
+_NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers")
 
 
 def define_flags() -> None:
@@ -155,7 +151,10 @@ def main(_) -> None:
   hardware.start_tensorflow()
   from bert.checkpoints import finding, inspection
 
-  prefix = finding.find_checkpoint(FLAGS.init_checkpoint)
+  if FLAGS.command == "from_keras":
+    prefix = model_source.local_path(FLAGS.init_checkpoint)
+  else:
+    prefix = finding.find_checkpoint(FLAGS.init_checkpoint)
   if FLAGS.command == "inspect":
     print(inspection.table_of(prefix))
     return
@@ -183,8 +182,7 @@ def _check_flags() -> None:
 
 def _check_kind(prefix: str) -> None:
   """Checks that the command reads checkpoints of this kind."""
-  is_keras = prefix.endswith(KERAS_SUFFIX)
-  is_transformers = formats.of(prefix) is not None and not is_keras
+  is_transformers = formats.of(prefix) is not None
   if FLAGS.command == "from_saved_model" and not prefix.endswith(IN_SAVED_MODEL):
     raise command_line.UsageError(
       f"{FLAGS.init_checkpoint} is a checkpoint already. Without its training state: strip."
@@ -196,7 +194,7 @@ def _check_kind(prefix: str) -> None:
     )
   if FLAGS.command == "from_transformers" and not is_transformers:
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} was not saved by transformers.")
-  if FLAGS.command == "from_keras" and not is_keras:
+  if FLAGS.command == "from_keras" and not prefix.endswith(KERAS_SUFFIX):
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not a .keras file.")
   if FLAGS.command == "from_model_garden" and not model_garden.holds_encoder(prefix):
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not of the Model Garden.")
@@ -283,7 +281,7 @@ def name_command(argv: Sequence[str]) -> list[str]:
 
 
 def _strip(prefix: str, files: ModelFiles) -> None:
-  """strip, from_saved_model, from_keras: values are bit-identical."""
+  """strip, from_saved_model: values are bit-identical."""
   from bert.checkpoints import reading
 
   tensors = reading.read_tensors(prefix, _without_training_state(prefix))
@@ -379,6 +377,18 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
     logging.info("SentenceTransformer(%r) loads it, too: pooling %s.", FLAGS.output_dir, pooling)
 
 
+def _from_keras(path: str, files: ModelFiles) -> None:
+  with installation.extra("keras", "from_keras"):
+    from bert.keras3 import saving, weights
+
+  described, tensors, facts = saving.contents(weights.load_model(path))
+  case = transformers_folder.read_do_lower_case(path)
+  _write_config(described.config)
+  if files.vocabulary:
+    _copy_vocabulary(files.vocabulary)
+  _write_checkpoint(tensors, {**facts, **({} if case is None else {"do_lower_case": case})}, {})
+
+
 def _from_model_garden(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints.load_report import abbreviate
 
@@ -386,31 +396,6 @@ def _from_model_garden(prefix: str, files: ModelFiles) -> None:
     count = counted(len(left_out), "variable")
     logging.warning("%s of other parts left out: %s.", count, abbreviate(left_out))
   _strip(prefix, files)
-
-
-def _to_model_garden(prefix: str, files: ModelFiles) -> None:
-  from bert.checkpoints import model_garden_writer, reading
-  from bert.checkpoints.load_report import abbreviate
-
-  _check_files(files._replace(vocabulary=files.vocabulary or ""), prefix)
-  config = BertConfig.from_json_file(files.config)
-  tensors = reading.read_tensors(prefix, _without_training_state(prefix))
-  path = os.path.join(FLAGS.output_dir, "bert_model.ckpt")
-  layers, heads = config.family.count_own_layers(config), config.num_attention_heads
-  if config.hidden_act != "gelu":
-    logging.warning(
-      "The model's hidden_act is %s. The checkpoint does not say so: give its like to the Model "
-      "Garden's encoder, whose own gelu is the tanh form.",
-      config.hidden_act,
-    )
-  _write_config(_read_config(files.config))
-  if files.vocabulary:
-    _copy_vocabulary(files.vocabulary)
-  left_out = model_garden_writer.write(path, tensors, config.family, layers, heads)
-  if left_out:
-    count = counted(len(left_out), "tensor")
-    logging.warning("%s without a place there: %s.", count, abbreviate(left_out))
-  logging.info("Wrote %s.", path)
 
 
 def _from_transformers(prefix: str, files: ModelFiles) -> None:
@@ -441,8 +426,7 @@ _COMMANDS = {
   "to_saved_model": _to_saved_model,
   "to_transformers": _to_transformers,
   "from_transformers": _from_transformers,
-  "from_keras": _strip,
-  "to_model_garden": _to_model_garden,
+  "from_keras": _from_keras,
   "from_model_garden": _from_model_garden,
 }
 

@@ -9,10 +9,9 @@ writes two SavedModels, `preprocess/` and `encoder/`:
   encoder(preprocess(["Hello!"]))["pooled_output"]
 
 --init_checkpoint may be a released model's name, any checkpoint of this project or the original, a
-folder of transformers, a .keras file, or an encoder exported before. Optimizer state and task heads
-are not exported; the head for masked words, if the checkpoint has it, becomes `encoder.mlm`. To
-load the encoder, only `tensorflow` is needed; the preprocess model also needs `import
-tensorflow_text`.
+folder of transformers, or an encoder exported before. Optimizer state and task heads are not
+exported; the head for masked words, if the checkpoint has it, becomes `encoder.mlm`. To load the
+encoder, only `tensorflow` is needed; the preprocess model also needs `import tensorflow_text`.
 
   python export_hub.py --init_checkpoint=/tmp/mrpc_output --export_dir=/tmp/mrpc \\
     --format=onnx,litert --int8

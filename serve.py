@@ -6,9 +6,8 @@
 
 --model is the folder of a run, a checkpoint, an export for other engines, or the name of a released
 model; without it the small demonstration of `make mrpc` is served. The routes
-are those of OpenAI (/v1/embeddings), text-embeddings-inference (/embed /predict /rerank),
-TensorFlow Serving (/v1/models/NAME:predict) and bert-as-service (/encode), and our own; /docs lists
-them. The page is at /.
+are those of OpenAI (/v1/embeddings), text-embeddings-inference (/embed /predict /rerank) and
+TensorFlow Serving (/v1/models/NAME:predict), and our own; /docs lists them. The page is at /.
 
 Only programs of this machine can ask, unless --host says otherwise; then --api_key_file should name
 keys. SIGTERM and Ctrl-C end the server once it has answered what it has.
@@ -16,7 +15,6 @@ keys. SIGTERM and Ctrl-C end the server once it has answered what it has.
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
-import functools
 import ipaddress
 import json
 import math
@@ -65,12 +63,6 @@ def define_flags() -> None:
   with flag_groups.flag_group("Server"):
     flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0 is every one.")
     flags.DEFINE_integer("port", 8080, "Port to listen at; 0 is any that is free.")
-    flags.DEFINE_integer(
-      "zmq_port",
-      0,
-      "Port for bert-as-service's own client, which hears answers at the next one; 0 is none. "
-      "It knows no keys.",
-    )
     flags.DEFINE_integer("workers", 1, "Processes that compute, for each model.")
     path_flags.define(
       "api_key_file", None, "File of keys, one on each line; without it nobody needs one."
@@ -108,7 +100,6 @@ def check_flags() -> None:
   settings.check_at_least(1, "workers", "max_inputs", "max_body_bytes", "max_concurrent_requests")
   settings.check_at_least(1, "max_batch_tokens")
   settings.check("port", lambda value: 0 <= value < 1 << 16, "from 0 to 65535")
-  settings.check("zmq_port", lambda value: 0 <= value < (1 << 16) - 1, "from 0 to 65534")
   for name in ("max_wait_s", "timeout_s", "drain_s"):
     settings.check(name, lambda value: 0 < value < math.inf, "a positive number")
   if FLAGS.max_seq_length is not None:
@@ -204,12 +195,7 @@ def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket
       failures.append(error)
       server.stop()
 
-  beside = None
-  if FLAGS.zmq_port:
-    with installation.extra("zmq", "--zmq_port"):
-      from bert.serving import zmq_server
-    beside = functools.partial(zmq_server.served, host=FLAGS.host, port=FLAGS.zmq_port)
-  made = app.create(models, limits, counts, log, started, beside)
+  made = app.create(models, limits, counts, log, started)
   server = http_server.make(made, FLAGS.drain_s)
   http_server.run(server, port)
   if failures:

@@ -18,7 +18,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -369,14 +368,11 @@ class Finished:
     log: what it wrote to both of its streams.
     seconds: from its start to its end.
     steps: `(step, seconds since its start)` of each line of progress, `step 7/100, ...`.
-    processor_seconds: of all its threads and processes, which other work on the machine hardly
-      changes.
   """
 
   log: str
   seconds: float
   steps: list[tuple[int, float]]
-  processor_seconds: float = 0.0
 
   def first_step_seconds(self) -> float:
     """Seconds from the command to the end of the first logged step."""
@@ -388,7 +384,7 @@ def run_command(command: Sequence[str], cwd: str | os.PathLike = ROOT) -> Finish
 
   A command that fails ends the program with the end of its log.
   """
-  begin, processor_begin = time.perf_counter(), _processor_seconds_of_children()
+  begin = time.perf_counter()
   environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "TOKENIZERS_PARALLELISM": "true", **os.environ}
   process = subprocess.Popen(
     command,
@@ -409,25 +405,19 @@ def run_command(command: Sequence[str], cwd: str | os.PathLike = ROOT) -> Finish
   log = "".join(lines)
   if code:
     sys.exit(f"{' '.join(command)}\nfailed:\n{log[-3000:]}")
-  return Finished(log, seconds, steps, _processor_seconds_of_children() - processor_begin)
+  return Finished(log, seconds, steps)
 
 
-def _processor_seconds_of_children() -> float:
-  usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-  return usage.ru_utime + usage.ru_stime
-
-
-def run_script(name: str, *flags: str, nice: int = 0) -> Finished:
+def run_script(name: str, *flags: str) -> Finished:
   """Runs a script of this project in the caller's folder; prints it and its time to stderr.
 
   Args:
     name: such as `run_pretraining`.
     *flags: of its command line.
-    nice: added to its niceness.
   """
   script = [str(ROOT / f"{name}.py"), *flags]
   print("python", *script, file=sys.stderr, flush=True)
-  finished = run_command(["nice", "-n", str(nice), sys.executable, *script], os.getcwd())
+  finished = run_command([sys.executable, *script], os.getcwd())
   print(f"  {finished.seconds:.1f} s", file=sys.stderr, flush=True)
   return finished
 
@@ -444,52 +434,6 @@ def split_documents(corpus: str, folder: pathlib.Path) -> None:
   first = len(documents) * 9 // 10
   for name, part in (("train", documents[:first]), ("held_out", documents[first:])):
     (folder / f"{name}.txt").write_text("\n\n".join(part) + "\n", "utf-8")
-
-
-def make_records(
-  corpus_dir: str,
-  folder: pathlib.Path,
-  vocab_size: int,
-  wanted: Mapping[str, tuple[str, Sequence[str]]],
-  options: Sequence[str],
-  nice: int = 0,
-) -> None:
-  """Makes `FOLDER/vocab.txt` and records of pre-training, but for those that are there.
-
-  Args:
-    corpus_dir: with `train.txt`, whose words the vocabulary has, and `held_out.txt`.
-    folder: an existing one.
-    vocab_size: of the vocabulary.
-    wanted: name of the records -> name of the text, further flags of `create_pretraining_data.py`.
-    options: flags of all.
-    nice: see `run_script`.
-  """
-  corpus, vocab = pathlib.Path(corpus_dir), folder / "vocab.txt"
-  if not vocab.exists():
-    files = [f"--input_file={corpus}/train.txt", f"--output_file={vocab}"]
-    run_script("create_vocab", *files, f"--vocab_size={vocab_size}", nice=nice)
-  for name, (text, flags) in wanted.items():
-    output = folder / f"{name}.tfrecord"
-    if not output.exists():
-      files = [f"--input_file={corpus}/{text}.txt", f"--output_file={output}"]
-      shape = [f"--vocab_file={vocab}", *options]
-      run_script("create_pretraining_data", *files, *shape, *flags, nice=nice)
-
-
-def once(path: pathlib.Path, work: Callable[[], dict]) -> dict:
-  """What `work` has returned, now or in an earlier start of the study.
-
-  Args:
-    path: JSON file of its facts, written when it has ended.
-    work: without arguments, to JSON-able facts.
-  """
-  from bert.io import atomic_files
-
-  if not path.exists():
-    facts = work()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_files.write_text(str(path), json.dumps(facts) + "\n")
-  return json.loads(path.read_text())
 
 
 def last_json(log: str) -> dict:

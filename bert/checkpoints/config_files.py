@@ -1,11 +1,9 @@
 """Reads the configuration of a model from whatever file holds it.
 
   read("uncased_L-12_H-768_A-12/bert_config.json")["hidden_size"]     # 768
-  read("model.keras")["hidden_size"]
 
-That is the original's `bert_config.json`, the `config.json` of transformers, or weights: a `.keras`
-file describes its model, and of some checkpoints the index alone gives the sizes. No TensorFlow is
-needed here.
+That is the original's `bert_config.json`, the `config.json` of transformers, or weights: of some
+checkpoints the index alone gives the sizes. No TensorFlow is needed here.
 """
 
 import os

@@ -99,8 +99,8 @@ def find(path: str | os.PathLike) -> Checkpoint:
       folder of a released model, with its `bert_model.ckpt`; an exported encoder's folder, or the
       one around it; an encoder of the Model Garden, as a SavedModel or a checkpoint; a folder that
       transformers saved, with its `model.safetensors`, `tf_model.h5` or `pytorch_model.bin`, the
-      first of these that is there; one of these files; a `.keras` file; or the name of a released
-      model, see `model_source.identify`.
+      first of these that is there; one of these files; or the name of a released model, see
+      `model_source.identify`.
 
   Raises:
     CheckpointError: nothing was found; the message lists what exists, and what to do.

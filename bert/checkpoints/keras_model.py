@@ -1,17 +1,17 @@
 """What a Keras model is in the original's terms: its configuration, its head, what has no place.
 
-  found = describe(layers)   # of a model in memory, or of the config.json in a .keras file
+  found = describe(layers)
   found.config               # content of a bert_config.json
   found.heads                # {"classifier": "TextClassificationHead"}: layer -> its class
   found.facts                # {"problem_type": "classification"}, as a run stores them
 
 The Keras side has more kinds of attention, normalization and heads than the original. `describe`
-decides which models the rest of this project, and transformers, can compute; `keras_file.py` and
-`bert/keras3/saving.py` ask it. Dictionaries in, facts out: neither Keras nor a file is needed here.
+decides which models the rest of this project, and transformers, can compute, for
+`bert/keras3/saving.py`. Dictionaries in, facts out: neither Keras nor a file is needed here.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from bert.checkpoints.bundle_files import CheckpointError
@@ -114,20 +114,6 @@ class KerasModel(NamedTuple):
   facts: dict[str, Any]
   left_out: list[str]  # for each head that only the Keras side has, its name and why
   family: Family  # the model's
-
-
-def layers_of(serialized: Any) -> Iterator[Layer]:
-  """The layers in a serialized model, such as the content of `config.json` in a `.keras` file."""
-  if isinstance(serialized, list):
-    for item in serialized:
-      yield from layers_of(item)
-  elif isinstance(serialized, Mapping):
-    config = serialized.get("config")
-    if "class_name" in serialized and isinstance(config, Mapping):
-      package, _, kind = str(serialized.get("registered_name")).rpartition(">")
-      yield Layer(kind if package == "bert" else "", str(config.get("name")), config)
-    for item in serialized.values():
-      yield from layers_of(item)
 
 
 def describe(layers: Iterable[Layer]) -> KerasModel:

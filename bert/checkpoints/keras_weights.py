@@ -68,7 +68,8 @@ def open_weights(
     names = abbreviate(list(file.tensors), 3) or "none"
     raise error(
       f"{file.path} has no weights of a {family} (model_type) of transformers. Its names: {names}. "
-      "A model of Keras alone is read from a .keras file, which model.save writes."
+      "For a model of Keras alone there is convert_checkpoint.py from_keras, which reads the file "
+      'that model.save("model.keras") writes.'
     )
   own_bias, bias_of_decoder = transformers_names.biases_of_words(family)
   if bias_of_decoder in file.tensors:  # ALBERT's, which has both and does not use its own there

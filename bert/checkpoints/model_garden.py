@@ -10,7 +10,7 @@ in their graph of objects. Modules are called otherwise than in the original, an
 its heads apart: a kernel of query, key or value is `[width, heads, size]`, that of the output
 `[heads, size, width]`. All sizes follow from the shapes, except ALBERT's number of layers.
 
-No TensorFlow is needed here; `model_garden_writer.py`, which needs it, writes such checkpoints.
+No TensorFlow is needed here.
 """
 
 import dataclasses

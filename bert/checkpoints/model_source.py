@@ -29,8 +29,8 @@ from bert.io import downloads, filesystem
 # Addresses of the web, which no file system of TensorFlow reads, and of Google's archives.
 _ADDRESSES = re.compile(r"https?://.*|gs://bert_models/.+\.zip")
 SAVE_AGAIN = (
-  "It is not read. Load it with the program that wrote it, and save it as .keras, or with "
-  "transformers' save_pretrained as safetensors."
+  "It is not read. Load it with the program that wrote it, and save it with transformers' "
+  "save_pretrained as safetensors."
 )
 _MANY_FILES = 100  # of a folder that is searched for what was meant
 

@@ -32,7 +32,7 @@ def open_checkpoint(prefix: str) -> "Checkpoint":
 
   Args:
     prefix: the checkpoint's prefix, for instance `out/model.ckpt-20`; a file of transformers'
-      weights, `model.safetensors` or `model.safetensors.index.json`; or a `.keras` file.
+      weights, `model.safetensors` or `model.safetensors.index.json`.
 
   Raises:
     CheckpointError: a file is missing, damaged, or does not belong to the others.
@@ -88,7 +88,7 @@ def read_state(prefix: str) -> dict[str, Any]:
 
 def read_facts(prefix: str) -> dict[str, Any]:
   """What is known of the task of a model: the fingerprint of its run, or of transformers' folders
-  and `.keras` files what their configuration says; empty for other checkpoints.
+  what their configuration says; empty for other checkpoints.
 
   Raises:
     ValueError: the sidecar or the configuration is damaged.

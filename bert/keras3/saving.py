@@ -5,8 +5,7 @@
   save_checkpoint(any_keras_model, "model")              # also of a model of your own
 
 On every backend, without TensorFlow and PyTorch. Outputs stay the same; what the other side cannot
-compute is an error that names it. A `.keras` file needs neither: the scripts read it as it is, and
-`export_hub.py` makes SavedModels of it for TensorFlow Hub.
+compute is an error that names it. `convert_checkpoint.py from_keras` does it for `.keras` files.
 """
 
 import json
@@ -47,7 +46,7 @@ def save_pretrained(
     ValueError: transformers and the original cannot compute what the model computes.
     OSError: a file cannot be written.
   """
-  described, tensors, facts = _contents(model, tokenizer, labels)
+  described, tensors, facts = contents(model, tokenizer, labels)
   family = described.family.name
   head = transformers_heads.guess_head(tensors, facts)
   try:
@@ -77,7 +76,7 @@ def save_checkpoint(
       checkpoints.
     OSError: a file cannot be written.
   """
-  described, tensors, facts = _contents(model, tokenizer, labels)
+  described, tensors, facts = contents(model, tokenizer, labels)
   folder = _made(folder)
   indexes = sorted(name for name in os.listdir(folder) if name.endswith(".index"))
   if indexes not in ([], [f"{CHECKPOINT}.index"]):
@@ -173,8 +172,12 @@ def _made(folder: str | os.PathLike) -> str:
   return folder
 
 
-def _contents(model, tokenizer, labels):
+def contents(
+  model: keras.Model, tokenizer=None, labels: Sequence[str] | None = None
+) -> tuple[keras_model.KerasModel, dict[str, np.ndarray], dict[str, Any]]:
   """Describes a model; returns its float32 arrays by the original's names and its task's facts.
+
+  The arguments are those of `save_pretrained`.
 
   Raises:
     ValueError: see `save_pretrained`.
@@ -185,14 +188,8 @@ def _contents(model, tokenizer, labels):
     )
   if tokenizer is not None and not hasattr(tokenizer, "save_pretrained"):
     raise ValueError(f"A BertTokenizer is needed, not {tokenizer!r}.")
-  layers = list(_layers(model))
-  described = keras_model.describe(
-    keras_model.Layer(_kind(layer), layer.name, _config(layer)) for layer in layers
-  )
-  variables = {}
-  for layer in layers:
-    if _kind(layer) == "BERT" or layer.name in described.heads:
-      variables |= layer.checkpoint_variables()
+  described = describe(model)
+  variables = _variables_of(model, described.heads)
   taken = {id(variable) for variable in variables.values()}
   rest = [v.path for v in model.trainable_variables if id(v) not in taken]
   if described.left_out or rest:
@@ -200,7 +197,7 @@ def _contents(model, tokenizer, labels):
     raise ValueError(
       f"{model.name}: the original and transformers have no counterpart of {what}. {_ENCODER_ALONE}"
     )
-  tensors = {name: _float32(name, variable) for name, variable in variables.items()}
+  tensors = {name: float32(name, variable) for name, variable in variables.items()}
   if "MultipleChoiceHead" in described.heads.values() and not np.any(
     tensors.get("output_bias", True)
   ):
@@ -219,6 +216,38 @@ def _contents(model, tokenizer, labels):
       )
     facts = {**facts, "do_lower_case": tokenizer.do_lower_case}
   return described, tensors, facts
+
+
+def describe(model: keras.Model) -> keras_model.KerasModel:
+  """Describes a model in the original's terms; errors: `keras_model.describe`."""
+  return keras_model.describe(
+    keras_model.Layer(_kind(layer), layer.name, _config(layer)) for layer in _layers(model)
+  )
+
+
+def checkpoint_variables(model: keras.Model) -> dict[str, keras.Variable]:
+  """Returns the variables of the BERT in a model by the original's names.
+
+  With them come those of its heads, unless the encoder computes what the original does not.
+
+  Raises:
+    CheckpointError: the model has no BERT or several.
+  """
+  encoders = [layer for layer in _layers(model) if _kind(layer) == "BERT"]
+  keras_model.check_one_encoder(len(encoders), model.name)
+  try:
+    heads = describe(model).heads
+  except bundle_files.CheckpointError:
+    heads = {}
+  return _variables_of(model, heads)
+
+
+def _variables_of(model, heads) -> dict[str, keras.Variable]:
+  variables = {}
+  for layer in _layers(model):
+    if _kind(layer) == "BERT" or layer.name in heads:
+      variables |= layer.checkpoint_variables()
+  return variables
 
 
 def _layers(model) -> Iterator[keras.layers.Layer]:
@@ -243,7 +272,8 @@ def _config(layer) -> dict[str, Any]:
   return layer.get_config() if _kind(layer) else {}
 
 
-def _float32(name: str, variable) -> np.ndarray:
+def float32(name: str, variable: keras.Variable) -> np.ndarray:
+  """Returns the values of a variable; a ValueError names one that is quantized."""
   if not keras.backend.is_float_dtype(variable.dtype):
     raise ValueError(f"{name} is {variable.dtype}: save the model before model.quantize().")
   return keras.ops.convert_to_numpy(variable).astype(np.float32)

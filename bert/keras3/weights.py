@@ -14,13 +14,12 @@ import numpy as np
 from absl import logging
 
 from bert.checkpoints import (
-  keras_file,
   model_files,
   model_garden,
   model_source,
   transformers_folder,
 )
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL, KERAS_SUFFIX
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, KERAS_SUFFIX, CheckpointError
 from bert.checkpoints.load_report import (
   LoadReport,
   Mismatch,
@@ -31,6 +30,7 @@ from bert.checkpoints.load_report import (
 from bert.checkpoints.model_source import Kind
 from bert.checkpoints.numpy_reader import CheckpointReader, find_prefix
 from bert.io.wording import counted
+from bert.keras3 import saving
 from bert.model import families
 from bert.model.configuration import BertConfig
 
@@ -179,8 +179,9 @@ def open_weights(
   """
   kind, path = model_source.located(path)
   if path.endswith(KERAS_SUFFIX):
-    file = keras_file.KerasFile(path)
-    return {name: shape for name, (shape, _) in file.contents.items()}, file.read
+    variables = saving.checkpoint_variables(load_model(path))
+    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+    return shapes, lambda name: saving.float32(name, variables[name])
   prefix = os.path.join(path, IN_SAVED_MODEL) if kind is Kind.SAVED_MODEL else path
   if kind is Kind.SAVED_MODEL and model_garden.holds_encoder(prefix):
     kind = Kind.CHECKPOINT
@@ -197,6 +198,21 @@ def open_weights(
   return reader.shapes, reader.read
 
 
+def load_model(path: str) -> keras.Model:
+  """Loads the model in a `.keras` file, without what it was compiled with.
+
+  Raises:
+    CheckpointError: the file is damaged, or has a class that Keras does not know.
+  """
+  from bert import keras3  # noqa: F401  registers its classes
+
+  try:
+    return keras.models.load_model(path, compile=False)
+  except Exception as error:  # of the archive, of HDF5, or of any class
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    raise CheckpointError(f"{path} cannot be loaded by Keras: {reason}") from error
+
+
 # ---------------------------------------------------------------------------------------------
 # Files beside weights.
 
@@ -204,10 +220,14 @@ def open_weights(
 def read_config(path: str | os.PathLike) -> BertConfig:
   """Reads the `bert_config.json`, or transformers' `config.json`, beside weights.
 
+  A `.keras` file contains its sizes.
+
   Raises:
     ValueError: there is no such file, or it is invalid.
   """
   path = model_source.local_path(path)
+  if path.endswith(KERAS_SUFFIX):
+    return BertConfig.from_dict(saving.describe(load_model(path)).config)
   file = model_files.find(path).config
   if file is None:
     folder = model_files.folder_of(path)

@@ -58,7 +58,7 @@ _PLACE = _object(answer=_TEXT, score=_NUMBER, start=_WHOLE, end=_WHOLE)
 PIPELINE = _any(VECTORS, _NUMBERS, *PREDICTIONS["anyOf"], _list(_list(_PREDICTIONS)), _PLACE)
 
 # ---------------------------------------------------------------------------------------------
-# Those of TensorFlow Serving and bert-as-service.
+# Those of TensorFlow Serving.
 
 PREDICTED = _any(_object(predictions=_list({})), _object(outputs={}))
 _VERSION = _object(
@@ -68,7 +68,6 @@ STATUS = _object(model_version_status=_list(_VERSION), **_MODEL["properties"])
 METADATA = _object(
   model_spec=_object(name=_TEXT, signature_name=_TEXT, version=_TEXT), metadata=_OBJECT
 )
-ENCODED = _object(id={}, result=_list(_any(_NUMBERS, VECTORS)), status=_WHOLE)
 
 # ---------------------------------------------------------------------------------------------
 # Ours.

@@ -21,7 +21,6 @@ from starlette.routing import Match
 
 import bert
 from bert.serving import (
-  bert_as_service_routes,
   documentation,
   general_routes,
   http_errors,
@@ -44,7 +43,6 @@ _DIALECTS = (
   openai_routes,
   tei_routes,
   tensorflow_serving_routes,
-  bert_as_service_routes,
 )
 _DESCRIPTION = "BERT's answers, vectors and masked words, in the forms that clients already speak."
 _TIMES = ("x-total-time", "x-queue-time", "x-tokenization-time", "x-inference-time")
@@ -65,7 +63,6 @@ def create(
   metrics: Metrics,
   log: RequestLog | None = None,
   started: Callable[[BaseException | None], None] | None = None,
-  beside: Callable[[Service], contextlib.AbstractAsyncContextManager] | None = None,
   page: Mapping[str, general_routes.File] | None = None,
 ) -> Any:
   """Makes the ASGI application.
@@ -76,7 +73,6 @@ def create(
     metrics: counts; the models have been given it, too.
     log: of requests.
     started: is called once the models can compute, with None, or with why they cannot.
-    beside: what else serves the models, once they can compute; see `zmq_server.served`.
     page: files of the page, by default those of the package.
   """
   service = Service(models, settings, metrics)
@@ -87,7 +83,7 @@ def create(
     docs_url=None,
     redoc_url=None,
     redirect_slashes=False,
-    lifespan=lambda _: _lifespan(service, started or _log_failure, beside),
+    lifespan=lambda _: _lifespan(service, started or _log_failure),
   )
   for dialect in _DIALECTS:
     dialect.add_to(app, service)
@@ -110,21 +106,14 @@ def create(
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(service: Service, started: Callable[[BaseException | None], None], beside):
+async def _lifespan(service: Service, started: Callable[[BaseException | None], None]):
   """Starts the models beside the routes, which say meanwhile that they are not ready."""
-  async with contextlib.AsyncExitStack() as opened:
-
-    async def begin():
-      await service.models.start()
-      if beside:
-        await opened.enter_async_context(beside(service))
-
-    start = asyncio.ensure_future(begin())
-    start.add_done_callback(lambda done: None if done.cancelled() else started(done.exception()))
-    yield
-    if not start.done():
-      start.cancel()
-      await asyncio.wait([start])
+  start = asyncio.ensure_future(service.models.start())
+  start.add_done_callback(lambda done: None if done.cancelled() else started(done.exception()))
+  yield
+  if not start.done():
+    start.cancel()
+    await asyncio.wait([start])
   await service.models.stop()
 
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert import modeling
-from bert.checkpoints import finding, model_files, model_garden, model_garden_writer, reading
+from bert.checkpoints import finding, model_files, model_garden, reading
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.loading import init_from_checkpoint
 from bert.model.configuration import BertConfig
@@ -27,10 +27,8 @@ def arrays_of(config, **others):
 def write(folder, config):
   arrays = arrays_of(config)
   folder.mkdir()
-  layers = config.family.count_own_layers(config)
-  heads = config.num_attention_heads
   path = str(folder / "bert_model.ckpt")
-  model_garden_writer.write(path, arrays, config.family, layers, heads)
+  garden.write(path, arrays, config)
   return path, arrays
 
 
@@ -41,7 +39,7 @@ def bert(tmp_path_factory):
 
 
 @pytest.mark.parametrize("sizes", [garden.SIZES, OF_ALBERT], ids=["bert", "albert"])
-def test_what_is_written_is_read_bit_for_bit(tmp_path, sizes):
+def test_tensors_are_read_bit_for_bit(tmp_path, sizes):
   path, arrays = write(tmp_path / "it", BertConfig.from_dict(sizes))
   assert finding.find_checkpoint(tmp_path / "it") == path
   by_tensorflow = reading.read_tensors(path, reading.names_and_shapes(path))
@@ -50,16 +48,6 @@ def test_what_is_written_is_read_bit_for_bit(tmp_path, sizes):
   for name, values in arrays.items():
     np.testing.assert_array_equal(by_tensorflow[name], values)
     np.testing.assert_array_equal(by_numpy.read(name), values)
-
-
-def test_names_and_shapes_are_the_gardens(bert):
-  there = dict(tf.train.list_variables(bert[0]))
-  shapes = [shape for name, shape in there.items() if "_query_dense/kernel" in name]
-  assert shapes == [[8, 2, 4]] * 2
-  shapes = [
-    shape for name, shape in there.items() if "_attention_layer/_output_dense/kernel" in name
-  ]
-  assert shapes == [[2, 4, 8]] * 2
 
 
 def test_sizes_come_from_the_shapes(bert):
@@ -120,15 +108,6 @@ def test_other_encoders_are_refused_in_one_line(tmp_path, change, message):
   assert "\n" not in str(error.value)
 
 
-def test_other_families_and_lacking_variables_are_not_written(tmp_path):
-  config = BertConfig.from_dict({**garden.SIZES, "model_type": "electra"})
-  with pytest.raises(CheckpointError, match="no encoder with these layers of ELECTRA"):
-    model_garden_writer.write(str(tmp_path / "it"), {}, config.family, 2, 2)
-  config = BertConfig.from_dict(garden.SIZES)
-  with pytest.raises(CheckpointError, match="needs what this model does not have"):
-    model_garden_writer.write(str(tmp_path / "it"), {}, config.family, 2, 2)
-
-
 def outputs_of(path):
   """`BATCH` through `modeling.BertModel`, with the sizes and weights of a checkpoint."""
   prefix = finding.find_checkpoint(path)
@@ -151,7 +130,7 @@ def outputs_of(path):
 
 
 @pytest.mark.ci
-def test_outputs_are_those_of_the_gardens_encoder_both_ways(tmp_path):
+def test_outputs_are_those_of_the_gardens_encoder(tmp_path):
   """Of layers with its names and shapes, as checkpoints and as a SavedModel."""
   pytest.importorskip("tf_keras")
   encoder = garden.encoder()
@@ -163,10 +142,3 @@ def test_outputs_are_those_of_the_gardens_encoder_both_ways(tmp_path):
     found = outputs_of(path)
     for name, rows in (("sequence_output", is_token), ("pooled_output", [True, True])):
       np.testing.assert_allclose(found[name][rows], expected[name].numpy()[rows], atol=1e-5)
-
-  tensors = reading.read_tensors(checkpoint, reading.names_and_shapes(checkpoint))
-  config = BertConfig.from_dict(garden.SIZES)
-  path = str(tmp_path / "back")
-  model_garden_writer.write(path, tensors, config.family, 2, 2)
-  for name, values in tensors.items():
-    np.testing.assert_array_equal(model_garden.open_weights(path).read(name), values)

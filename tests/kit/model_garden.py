@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from bert.checkpoints import object_graph
+from bert.checkpoints import model_garden, object_graph
 
 SIZES = {
   **dict(vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2),
@@ -74,6 +74,28 @@ def encoder():
   for variable in model.variables:
     variable.assign(random.normal(0.2, 0.3, variable.shape).astype(np.float32))
   return model
+
+
+def write(prefix: str, tensors, config) -> None:
+  """Writes tensors of the original's names as a checkpoint with the garden's names and shapes."""
+  family, heads = config.family, config.num_attention_heads
+  is_projected = f"bert/{family.projection}/kernel" in tensors
+  names = {ours: theirs for theirs, ours in model_garden.HEADS.items()}
+  names |= model_garden.names_of(family, family.count_own_layers(config), is_projected)
+  variables = [
+    tf.Variable(_as_there(name, values, heads), name=names[name])
+    for name, values in tensors.items()
+    if name in names
+  ]
+  tf.train.Checkpoint(all=variables).write(str(prefix))
+
+
+def _as_there(name: str, values: np.ndarray, heads: int) -> np.ndarray:
+  axis = model_garden.axis_of_heads(name)
+  if axis is None:
+    return values.T if model_garden.is_output(name) else values
+  shape = values.shape
+  return values.reshape(*shape[:axis], heads, shape[axis] // heads, *shape[axis + 1 :])
 
 
 def save_as_on_hub(checkpoint: str, folder: pathlib.Path, vocab_file: pathlib.Path) -> None:

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -73,17 +72,3 @@ class Program:
     if self.process.poll() is None:
       self.process.kill()
       self.process.wait(60)
-
-
-def two_free_ports() -> int:
-  """A port that is free, and so is the next one."""
-  for _ in range(100):
-    with socket.socket() as one, socket.socket() as other:
-      one.bind(("127.0.0.1", 0))
-      number = one.getsockname()[1]
-      try:
-        other.bind(("127.0.0.1", number + 1))
-      except (OSError, OverflowError):
-        continue
-      return number
-  pytest.fail("there are no two free ports beside each other")

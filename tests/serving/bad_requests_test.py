@@ -15,11 +15,11 @@ from tests.serving import fake_models
 from tests.serving.asgi_client import ask
 
 EMBED, OPENAI, PREDICT = "/embed", "/v1/embeddings", "/predict"
-RERANK, ENCODE, ANSWER = "/rerank", "/encode", "/answer"
+RERANK, ANSWER = "/rerank", "/answer"
 SIMILARITY, MASKED, ATTENTION, PIPELINE = "/similarity", "/masked_words", "/attention", "/"
 TF, TF_VECTORS = "/v1/models/mrpc:predict", "/v1/models/encoder:predict"
 MRPC, SQUAD, SWAG, NER = ({"model": name} for name in ("mrpc", "squad", "swag", "ner"))
-POSTS = (EMBED, OPENAI, PREDICT, RERANK, ENCODE, ANSWER, SIMILARITY, MASKED, ATTENTION, PIPELINE)
+POSTS = (EMBED, OPENAI, PREDICT, RERANK, ANSWER, SIMILARITY, MASKED, ATTENTION, PIPELINE)
 HUGE = 10**30
 
 # ---------------------------------------------------------------------------------------------
@@ -156,17 +156,6 @@ ROWS = [
   (RERANK, {"query": "a", "documents": ["b"], "top_n": "1"}, 422, '`top_n` is "1", but a whole'),
   (RERANK, {"query": "a", "texts": ["b"], **NER}, 422, "does not fit this model"),
   (RERANK, {"query": "a", "texts": ["b"], "return_text": None}, 422, "`return_text` is null, but"),
-  # bert-as-service.
-  (ENCODE, {}, 422, "`texts` is missing."),
-  (ENCODE, {"texts": "a"}, 422, '`texts` is "a", but a list is needed.'),
-  (ENCODE, {"texts": []}, 400, "There is no text to compute."),
-  (ENCODE, {"texts": [""]}, 422, "`texts`[0] is an empty text."),
-  (ENCODE, {"texts": [5]}, 422, "`texts`[0] is 5, but a text is needed."),
-  (ENCODE, {"texts": [["a"]]}, 422, "`texts`[0] is a list, but a text is needed."),
-  (ENCODE, {"texts": ["a"], "is_tokenized": True}, 422, '`texts`[0] is "a", but a list of texts'),
-  (ENCODE, {"texts": [[]], "is_tokenized": True}, 422, "`texts`[0] is an empty list"),
-  (ENCODE, {"texts": [[5]], "is_tokenized": True}, 422, "`texts`[0][0] is 5, but a text"),
-  (ENCODE, {"texts": ["a"], "is_tokenized": "no"}, 422, '`is_tokenized` is "no", but true or'),
   # TensorFlow Serving.
   (TF, {}, 400, "Either `instances` or `inputs` is needed."),
   (TF, {"instances": ["a"], "inputs": ["a"]}, 400, "Either `instances` or `inputs` is needed."),

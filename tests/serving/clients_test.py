@@ -279,16 +279,3 @@ class TestRequests:
     path = f"/v1/models/{name}/versions/1:predict"
     found = self.post(session, program, path, {"instances": TEXTS})["predictions"]
     assert_close(found, predictors[name](TEXTS))
-
-  def test_bert_as_service(self, session, program, predictors, name):
-    # In a text of several lines ` ||| ` separates nothing, as in the original.
-    texts = [*TEXTS, " ||| ".join(PAIRS[2]), " ||| ".join(PAIRS[0])]
-    items = [*TEXTS, PAIRS[2], texts[-1]]
-    body = {"id": 123, "texts": texts, "is_tokenized": False}
-    found = self.post(session, program, "/encode", {**body, "model": name})
-    assert found["id"] == 123
-    assert_close(found["result"], predictors[name](items))
-    words = [["ada", "bob", "."]]
-    body = {"id": 1, "texts": words, "is_tokenized": True, "model": name}
-    found = self.post(session, program, "/encode", body)["result"]
-    assert_close(found, predictors[name]([{"words": words[0]}]))

@@ -104,8 +104,7 @@ hidden = set(sys.argv[1].split())
 sys.meta_path.insert(0, Hidden())
 import bert.serve, bert.serving, bert.predicting.engines.onnxruntime, bert.predicting.servable
 for found in pkgutil.iter_modules(bert.serving.__path__, "bert.serving."):
-  if found.name != "bert.serving.zmq_server":
-    importlib.import_module(found.name)
+  importlib.import_module(found.name)
 import httptools, uvloop
 """
 

@@ -158,7 +158,6 @@ def test_many_texts_are_refused():
     ("/v1/embeddings", {"input": ["a"] * 4}),
     ("/rerank", {"query": "a", "texts": ["a"] * 3}),
     ("/similarity", {"texts": ["a"] * 4}),
-    ("/encode", {"texts": ["a"] * 4}),
     ("/v1/models/encoder:predict", {"instances": ["a"] * 4}),
   ]
   for path, body in bodies:

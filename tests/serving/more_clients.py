@@ -26,24 +26,6 @@ def llamaindex(address: str, model: str, texts: list[str]) -> dict:
   return {"texts": found, "query": client.get_query_embedding(texts[0])}
 
 
-def bert_as_service(address: str, model: str, texts: list[str]) -> dict:
-  """`address` is the port of ZeroMQ; the client names no model."""
-  from bert_serving.client import BertClient, ConcurrentBertClient
-
-  ports = {"port": int(address), "port_out": int(address) + 1, "timeout": 60_000}
-  with BertClient(**ports) as client:
-    words = [text.lower().split() for text in texts[:1]]
-    found = {
-      "texts": client.encode(texts).tolist(),
-      "query": client.encode(texts[:1]).tolist()[0],
-      "pairs": client.encode([" ||| ".join(texts[:3:2])]).tolist(),
-      "words": client.encode(words, is_tokenized=True).tolist(),
-      "length": int(client.server_config["max_seq_len"]),
-    }
-  with ConcurrentBertClient(max_concurrency=2, **ports) as clients:
-    return {**found, "again": clients.encode(texts).tolist()}
-
-
 if __name__ == "__main__":
   client, *where = sys.argv[1:]
   print(json.dumps(globals()[client](*where, json.load(sys.stdin))))

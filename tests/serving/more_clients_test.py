@@ -1,4 +1,4 @@
-"""Clients with many packages of their own: LangChain's, LlamaIndex's, and that of bert-as-service.
+"""Clients with many packages of their own: LangChain's and LlamaIndex's.
 
 Alone: make test-clients, which installs them into an environment of their own; its interpreter is
 CLIENTS_PYTHON. Without it those that are installed here are tried.
@@ -15,7 +15,7 @@ import pytest
 
 from bert.predicting.predictor import Predictor
 from tests.kit.paths import ROOT
-from tests.kit.server_program import Program, two_free_ports
+from tests.kit.server_program import Program
 from tests.serving import client_models
 from tests.serving.client_models import TEXTS, units
 
@@ -25,7 +25,6 @@ ELSEWHERE = os.environ.get("CLIENTS_PYTHON")
 PACKAGES = {  # which a client, a function of more_clients.py, imports
   "langchain": "langchain_openai",
   "llamaindex": "llama_index.embeddings.openai_like",
-  "bert_as_service": "bert_serving.client",
 }
 
 
@@ -47,10 +46,8 @@ def folder(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(folder, tmp_path_factory):
-  """The program, and its port of ZeroMQ."""
-  port = two_free_ports()
-  found = Program(tmp_path_factory.mktemp("program"), f"--model={folder}", f"--zmq_port={port}")
-  yield found, port
+  found = Program(tmp_path_factory.mktemp("program"), f"--model={folder}")
+  yield found
   found.kill()
 
 
@@ -59,10 +56,10 @@ def encode(folder):
   return Predictor.load(folder)
 
 
-def asked(client: str, address) -> dict:
+def asked(client: str, address: str) -> dict:
   program = ROOT / "tests" / "serving" / "more_clients.py"
   run = subprocess.run(
-    [ELSEWHERE or sys.executable, program, client, str(address), "any"],
+    [ELSEWHERE or sys.executable, program, client, address, "any"],
     input=json.dumps(TEXTS),
     capture_output=True,
     text=True,
@@ -79,18 +76,6 @@ def assert_close(found, expected):
 @pytest.mark.parametrize("client", [needs("langchain"), needs("llamaindex")])
 def test_clients_of_openai(server, encode, client):
   expected = units(encode(TEXTS))
-  found = asked(client, server[0].address)
+  found = asked(client, server.address)
   assert_close(found["texts"], expected)
   assert_close(found["query"], expected[0])
-
-
-@pytest.mark.parametrize("client", [needs("bert_as_service")])
-def test_the_client_of_bert_as_service(server, encode, client):
-  found = asked(client, server[1])
-  expected = encode(TEXTS)
-  assert_close(found["texts"], expected)
-  assert_close(found["again"], expected)
-  assert_close(found["query"], expected[0])
-  assert_close(found["pairs"], encode([tuple(TEXTS[:3:2])]))
-  assert_close(found["words"], encode([{"words": TEXTS[0].lower().split()}]))
-  assert found["length"] > 0

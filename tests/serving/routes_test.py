@@ -326,7 +326,7 @@ class TestSavedModels:
 
 
 # ---------------------------------------------------------------------------------------------
-# TensorFlow Serving and bert-as-service.
+# TensorFlow Serving.
 
 
 class TestTensorFlowServing:
@@ -365,19 +365,6 @@ class TestTensorFlowServing:
   def test_what_is_not_served(self, client, place):
     assert set(post(client, f"/v1/models/{place}:predict", {"instances": [TEXT]}, 404)) == {"error"}
     assert client.get(f"/v1/models/{place}").status_code == 404
-
-
-class TestBertAsService:
-  def test_texts_and_pairs(self, client, models):
-    found = post(client, "/encode", {"id": 7, "texts": [TEXT, f"{TEXT} ||| {OTHER}"]})
-    assert (found["id"], found["status"]) == (7, 200)
-    expected = [vector(models, TEXT), vector(models, (TEXT, OTHER))]
-    np.testing.assert_allclose(found["result"], expected, atol=1e-6)
-
-  def test_words(self, client, models):
-    body = {"id": "a", "texts": [["the", "storm"]], "is_tokenized": True}
-    expected = [vector(models, {"words": ["the", "storm"]})]
-    np.testing.assert_allclose(post(client, "/encode", body)["result"], expected, atol=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -13,18 +13,10 @@ from benchmarks import (
   batch_invariance,
   ceiling,
   common,
-  default_seed,
-  distillation,
-  electra_from_text,
   encoder_inference,
   fine_tuning,
-  original_steps,
-  pretraining_budget,
-  pretraining_corpus,
   pretraining_step,
 )
-from bert.checkpoints import saving
-from tests.kit import toy_training
 from tests.kit.paths import ROOT
 
 _SHARED = ("common", "http_load")
@@ -64,13 +56,7 @@ def test_help_says_what_a_script_does(script):
     bench_all,
     batch_invariance,
     common,
-    default_seed,
-    distillation,
-    electra_from_text,
     fine_tuning,
-    original_steps,
-    pretraining_budget,
-    pretraining_corpus,
     pretraining_step,
   ],
   ids=lambda module: module.__name__,
@@ -355,121 +341,3 @@ def test_results_of_scripts_that_were_not_run_stay(tmp_path, monkeypatch, capsys
   assert "FAILED: hub_preprocess" in capsys.readouterr().out
   assert "4 ms" in (tmp_path / "text.md").read_text()
   assert "hub_preprocess" not in json.loads(results.read_text())
-
-
-# ---------------------------------------------------------------------------------------------
-# Seeds of initial values, order and dropout.
-
-
-def _trained(folder, mixture, stop_after=None):
-  with default_seed.mixed_seeds(default_seed.Seeds(*mixture), stop_after):
-    model = toy_training.make(folder, {"dropout": True})
-    model.train(input_fn=toy_training.train_input_fn, max_steps=8, eval_spec=None)  # as scripts do
-  return {name: variable.numpy().tolist() for name, variable in model.store.variables.items()}
-
-
-@pytest.mark.ci
-def test_mixed_seeds_change_what_they_name(tmp_path):
-  plain = toy_training.make(tmp_path / "plain", {"dropout": True}, seed=3)
-  plain.train(toy_training.train_input_fn, 8)
-  variables = plain.store.variables.items()
-  alike = _trained(tmp_path / "alike", (3, 3, 3))
-  assert alike == {name: variable.numpy().tolist() for name, variable in variables}
-  mixed = [
-    _trained(tmp_path / str(place), [3] * place + [4] + [3] * (2 - place)) for place in range(3)
-  ]
-  kernels = [str(run["toy/kernel"]) for run in [alike, *mixed]]
-  assert len(set(kernels)) == 4
-
-
-@pytest.mark.ci
-def test_a_run_stops_early_in_its_own_schedule(tmp_path):
-  variables = _trained(tmp_path / "run", (3, 3, 3), stop_after=5)
-  assert variables["global_step"] == 5
-
-
-def test_results_of_runs_are_read_and_compared(tmp_path, capsys):
-  lines = [
-    *("ours 12345 rc=0 248 s exact_match = 11.5 f1 = 20.9 total = 573", "ours 1 f1 = 47.6"),
-    "ours 2 f1 = 40.0",
-    *("original 1 f1 = 41.8", "original 2 f1 = 43.3", "mixed 12345:1:1 f1 = 30.0"),
-    *("early 1 steps = 50 loss = 3.25", "original 3 cut sh"),
-  ]
-  (tmp_path / "results.txt").write_text("\n".join(lines))
-  results = default_seed.read_results(tmp_path)
-  assert results["ours", "12345"] == 20.9
-  assert results["mixed", "12345:1:1"] == 30.0
-  assert results["early", "1"] == 3.25
-  assert ("original", "3") not in results
-  default_seed.report(results, {})
-  *table, _, tests, without_default, last = capsys.readouterr().out.splitlines()
-  assert "| ours | 3 | 36.2 | 13.8 | 20.9 (12345), 40.0 (2), 47.6 (1) |" in table
-  assert tests.startswith("ours (all) against original: p = 0.800 for scores, 0.800 for their")
-  assert tests.endswith("0.400 for their deviations")
-  assert without_default.startswith("ours (without 12345) against original: p = 1.000")
-  assert json.loads(last)["original"]["mean"] == pytest.approx(42.55)
-
-
-def test_the_weights_of_runs_are_compared(tmp_path, capsys):
-  values = {"ours_1": (0.0, 0.0), "ours_2": (3.0, 4.0), "original_1": (0.0, 2.0)}
-  for name, (first, second) in values.items():
-    tensors = {
-      "bert/a": [first],
-      "bert/b": [second],
-      "bert/a/adam_m": [9 * first],
-      "head": [second],
-    }
-    saving.save(str(tmp_path / name), 3, tensors, {})
-  distances = default_seed.weight_distances(tmp_path)
-  assert distances["ours, ours"] == [5.0]
-  assert sorted(distances["original, ours"]) == pytest.approx([2.0, 13**0.5])
-  default_seed.report({}, distances)
-  assert "| original, ours | 2 | 2.80 | 2.00 | 3.61 |" in capsys.readouterr().out
-
-
-def test_students_are_compared_with_those_of_labels_alone(tmp_path, monkeypatch, capsys):
-  scores = {"labels": (0.6, 0.7), "tinybert": (0.65, 0.76), "texts": (0.5, 0.6)}
-  for variant, of_seeds in scores.items():
-    for seed, accuracy in enumerate(of_seeds, 1):
-      folder = distillation.run_folder(tmp_path / "MRPC", variant, 2, seed)
-      folder.mkdir(parents=True)
-      (folder / "eval_results.txt").write_text(f"eval_accuracy = {accuracy}\n")
-  monkeypatch.setattr(sys, "argv", ["distillation.py", f"--output_dir={tmp_path}", "--report"])
-  distillation.main()
-  *table, last = capsys.readouterr().out.splitlines()
-  rows = {row.split("|")[2].strip(): [cell.strip() for cell in row.split("|")] for row in table[2:]}
-  assert rows["labels"][3:6] == ["2", "65.00 ± 7.07", ""]
-  assert rows["tinybert"][4:6] == ["70.50 ± 7.78", "+5.50 [-0.85, +11.85]"]
-  assert rows["texts"][5] == "-10.00 [-10.00, -10.00]"
-  assert len(json.loads(last)["results"]) == 3
-
-
-class _Arrays(dict):
-  """As `np.load` of an .npz file gives them."""
-
-  files = property(list)
-
-
-def _draws(scale: float, seed: int, count=200):
-  gradients = np.random.default_rng(seed).normal(1.0, scale, [count, 500])
-  moments = {"mean/v": gradients.mean(0), "square/v": (gradients**2).mean(0)}
-  return _Arrays(outputs=gradients[:, :2], **moments)
-
-
-def test_draws_of_one_distribution_have_ratios_of_one():
-  alike = original_steps.compare_draws(_draws(1.0, 1), _draws(1.0, 2))
-  assert alike["variance_ratio"] == pytest.approx(1, abs=0.05)
-  assert alike["difference_ratio"] == pytest.approx(1, abs=0.3)
-  wider = original_steps.compare_draws(_draws(2.0, 1), _draws(1.0, 2))
-  assert wider["variance_ratio"] == pytest.approx(4, abs=0.3)
-  assert wider["p_spread_of_loss"] < 1e-3 < alike["p_spread_of_loss"]
-  shifted = _draws(1.0, 2)
-  shifted["mean/v"] = shifted["mean/v"] + 0.5
-  shifted["square/v"] = shifted["square/v"] + 1.25
-  assert original_steps.compare_draws(_draws(1.0, 1), shifted)["difference_ratio"] > 10
-
-
-def test_the_largest_difference_of_steps():
-  ours = {"outputs": np.array([[1.0, 2.0], [3.0, 4.0]])}
-  theirs = {"outputs": np.array([[1.0, 2.0], [3.0, 5.0]])}
-  assert original_steps.compare_steps(ours, theirs) == pytest.approx({"loss": 0, "norm": 0.2})
