@@ -46,15 +46,12 @@ class LoadReport:
   mismatched: list[Mismatch]  # variables not loaded because shapes differ
   # The part of the model that should have come from the checkpoint.
   required_scope: str = ENCODER_SCOPES[0]
-  # Variables that were to keep their random values, though it has them.
-  reinitialized: list[str] = dataclasses.field(default_factory=list)
   # Variables among the loaded ones that took the value of another one.
   stood_in: list[str] = dataclasses.field(default_factory=list)
 
   def summary(self) -> str:
     """Writes a few lines for people: counts and names, long lists cut short."""
-    kept = len(self.missing) + len(self.mismatched) + len(self.reinitialized)
-    wanted = len(self.loaded) + kept
+    wanted = len(self.loaded) + len(self.missing) + len(self.mismatched)
     lines = [f"Initialised from {self.source}: {len(self.loaded)} of {wanted} variables loaded."]
     random_body = [name for name in self.missing if name.startswith(self.required_scope)]
     random_rest = [name for name in self.missing if not name.startswith(self.required_scope)]
@@ -68,10 +65,6 @@ class LoadReport:
       lines.append(
         f"  with another variable's value, as asked for ({len(self.stood_in)}): "
         f"{abbreviate(self.stood_in)}"
-      )
-    if self.reinitialized:
-      lines.append(
-        f"  drawn anew, as asked for ({len(self.reinitialized)}): {abbreviate(self.reinitialized)}"
       )
     if random_rest:
       lines.append(f"  missing, start fresh ({len(random_rest)}): {abbreviate(random_rest)}")

@@ -62,7 +62,6 @@ def init_from_checkpoint(
   prefix: str | Checkpoint,
   variables: Mapping[str, tf.Variable],
   required_scope: str | None = None,
-  reinitialized: tuple[str, ...] = (),
   fallback_name: Callable[[str], str] | None = None,
 ) -> LoadReport:
   """Assigns values by name to the variables that the checkpoint has; the others keep theirs.
@@ -76,7 +75,6 @@ def init_from_checkpoint(
     variables: name in the checkpoint -> variable.
     required_scope: name prefix of variables whose shape must match if the checkpoint has them; by
       default that of the model's encoder.
-    reinitialized: name prefixes of variables that keep their values, whatever the checkpoint has.
     fallback_name: name of a variable that the checkpoint lacks -> name of one whose value it takes.
 
   Returns:
@@ -92,29 +90,28 @@ def init_from_checkpoint(
   if required_scope is None:
     required_scope = encoder_scope(variables)
   weights = {name: v for name, v in variables.items() if not is_training_state(name)}
-  wanted = {name: v for name, v in weights.items() if not name.startswith(reinitialized)}
   source_of = {
-    name: fallback_name(name) if fallback_name and name not in contents else name for name in wanted
+    name: fallback_name(name) if fallback_name and name not in contents else name
+    for name in weights
   }
-  common = [name for name in wanted if source_of[name] in contents]
+  common = [name for name in weights if source_of[name] in contents]
   mismatched = [
-    _mismatch(name, contents[source_of[name]], wanted[name])
+    _mismatch(name, contents[source_of[name]], weights[name])
     for name in common
-    if not _fits_after_cast(contents[source_of[name]], wanted[name])
+    if not _fits_after_cast(contents[source_of[name]], weights[name])
   ]
-  _check_required(prefix, list(wanted), list(contents), mismatched, required_scope)
+  _check_required(prefix, list(weights), list(contents), mismatched, required_scope)
   skipped = {mismatch.name for mismatch in mismatched}
   loaded = [name for name in common if name not in skipped]
   for name in loaded:
-    _assign(wanted[name], checkpoint, source_of[name])
+    _assign(weights[name], checkpoint, source_of[name])
   return LoadReport(
     source=prefix,
     loaded=loaded,
-    missing=[name for name in wanted if source_of[name] not in contents],
+    missing=[name for name in weights if source_of[name] not in contents],
     unexpected=[n for n in contents if n not in variables and not is_training_state(n)],
     mismatched=mismatched,
     required_scope=required_scope,
-    reinitialized=[name for name in weights if name not in wanted],
     stood_in=[name for name in loaded if source_of[name] != name],
   )
 

@@ -135,8 +135,6 @@ def resolved(settings: RunSettings, config: BertConfig) -> RunSettings:
       raise UsageError("--objective=electric needs --generator=two_tower. Leave --generator out.")
     settings = settings.replace(generator="two_tower")
   if settings.generator == "two_tower":
-    if settings.pack_sequences:
-      raise UsageError("--pack_sequences is not supported with a generator of two towers.")
     # The first and the last word read a vector beside the text, as long as the original's.
     settings = settings.replace(pad_to_max_length=True)
   return _with_own_masks(settings) if family.has_generator else _check_masks(settings)

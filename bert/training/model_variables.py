@@ -88,12 +88,8 @@ class ModelVariables:
       return
     checkpoint = finding.find(init_checkpoint)
     prefix = checkpoint.prefix
-    reinitialized = self._config.reinitialized if is_training else ()
     report = loading.init_from_checkpoint(
-      checkpoint,
-      self.weights(),
-      reinitialized=reinitialized,
-      fallback_name=self._config.fallback_name,
+      checkpoint, self.weights(), fallback_name=self._config.fallback_name
     )
     self.store.draw(report.loaded)
     self.is_filled = True
