@@ -53,7 +53,7 @@ ON_PURPOSE: dict[str, str] = {
   r"features/\w+\.key\.json: result$": "it is the number of records for every task",
   r"flags\.json: plugin$": "every script has --plugin",
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
-  r"^ner_average/.*(key\.json|outputs_\w+\.npz): key$": "the key of records has --segment_id",
+  r"^ner_average/.*(key\.json|outputs_\w+\.npz): key$": "--segment_id is gone from the key",
 }
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 MOST_SHOWN = 12

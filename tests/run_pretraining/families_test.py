@@ -13,9 +13,8 @@ from bert.io.record_files import write_records
 from bert.model.variables import VariableStore, use_store
 from bert.pretraining import electra_masks
 from bert.pretraining.dynamic_masking import Masking
-from bert.training import sequence_packing
 from bert.training.estimator import ModeKeys
-from bert.training.pretraining_objectives import ElectraOptions, Setting, objective_of
+from bert.training.pretraining_objectives import ElectraOptions, objective_of
 from tests.kit import small_checkpoints
 from tests.kit.event_files import series_in
 from tests.kit.families import load_variables
@@ -320,35 +319,12 @@ def test_electric_trains_evaluates_and_resumes_bit_for_bit(electra, tmp_path):
   script.assert_resumes(straight, 2, **values, do_train=True)
 
 
-@pytest.mark.parametrize("name", ["electra", pytest.param("mlm", marks=pytest.mark.ci)])
-def test_packed_sequences_have_the_same_losses(golden_dir, name):
-  _, [batch, *_] = electra_batches(golden_dir)
-  # Shorter by turns, so that two fit into a row; no mask lies beyond the new ends.
-  kept = tf.sequence_mask([48, 20, 28, 16, 30, 48], 48)
-  keys = ("input_ids", "input_mask", "segment_ids")
-  batch |= {key: tf.where(kept, batch[key], 0) for key in keys}
-  inside = tf.gather(tf.cast(kept, tf.int32), batch["masked_lm_positions"], batch_dims=1)
-  batch["masked_lm_weights"] *= tf.cast(inside, tf.float32)
-  batch["masked_lm_positions"] *= inside
-  packed = sequence_packing.pack(batch)
-  assert packed["input_ids"].shape[0] < 6
-  found = []
-  objective = objective_of(name, ElectraOptions())
-  for features in (batch, packed):
-    with use_store(VariableStore(seed=1)):
-      outputs = objective.outputs(electra_config(golden_dir), features, Setting(is_training=False))
-    metrics = objective.metric_fn(**{k: v.numpy() for k, v in outputs.metric_tensors.items()})
-    found.append({"loss": float(outputs.loss), **metrics})
-  assert found[0] == pytest.approx(found[1], rel=1e-5)
-
-
 @pytest.mark.parametrize(
   ("changes", "message"),
   [
     ({"objective": "mlm_nsp"}, "--objective=mlm_nsp needs a pooler"),
     ({"objective": "mlm", "disc_weight": 10}, "--disc_weight has no effect with --objective=mlm"),
     ({"objective": "electric", "generator": "tied"}, "--objective=electric needs --generator=two"),
-    ({"generator": "two_tower", "pack_sequences": True}, "--pack_sequences is not supported with"),
     ({"generator_hidden_size": 1e-3}, "generator of --generator_hidden_size=0.001"),
     ({"temperature": 0}, "--temperature=0.0"),
     ({"do_whole_word_mask": True}, "--do_whole_word_mask is not supported for models of ELECTRA"),

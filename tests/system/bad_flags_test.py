@@ -93,7 +93,6 @@ _FLAGS = [
     "--long_text=windows --max_seq_length=3",
     "--max_seq_length=3: must be at least",
   ),
-  (run_classifier, "--pack_sequences --group_by_length", "--group_by_length=True: leave one"),
   (
     *(run_classifier, "--use_tpu --distribution_strategy=mirrored"),
     "--use_tpu and --distribution_strategy=mirrored exclude each other",
