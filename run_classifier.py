@@ -343,7 +343,7 @@ class Classification(Task):
   # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
   ignored_in_eval = ("task_name", "window_stride", "max_windows")
   task_flags = (
-    *("task_name", "long_text", "window_stride", "window_pooling", "max_windows"),
+    *("task_name", "long_text", "window_pooling", "max_windows"),
     *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
     *("label_separator", "header", "skip_bad_rows", "xnli_language"),
   )
@@ -389,7 +389,7 @@ class Classification(Task):
     self.reported = tuple(f"eval_{name}" for name in metric_names(self.processor))
     self.windows = None  # unless long documents are read in several
     if settings.long_text == "windows":
-      stride = settings.window_stride or (settings.max_seq_length - 2) // 2
+      stride = (settings.max_seq_length - 2) // 2
       self.windows = long_text.WindowOptions(stride, settings.max_windows, settings.window_pooling)
 
   # -------------------------------------------------------------------------------------------

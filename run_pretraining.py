@@ -338,7 +338,7 @@ class PreTraining(Run):
     *("input_file", "train_batch_size", "learning_rate", "num_train_steps", "num_warmup_steps"),
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
     *("do_whole_word_mask", "objective", "dtype", "group_by_length", "always_mask"),
-    *("lr_schedule", "mask_rules", "max_grad_norm"),
+    *("lr_schedule", "mask_rules"),
   )
 
   def __init__(self, settings, bert_config, records: pretraining_data.Records, teaching=None):

@@ -64,8 +64,8 @@ class TinyBertDistillation(TaskDistillation):
     from bert.distillation import tinybert
 
     options = super().model_options(run)
-    by_flags, clipping = options["optimizer_options"], tinybert.OPTIMIZER["clipping"]
-    return {**options, "optimizer_options": {"clipping": clipping, **by_flags}}
+    clipping = {"clipping": tinybert.OPTIMIZER["clipping"]}
+    return {**options, "optimizer_options": {**options["optimizer_options"], **clipping}}
 
   def method(self, run):
     """Returns the method of the stage."""

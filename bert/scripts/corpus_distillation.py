@@ -25,7 +25,6 @@ _FLAGS = {
   "schedule": "lr_schedule",
   "beta_2": "adam_beta_2",
   "weight_decay": "weight_decay",
-  "clipping": "max_grad_norm",
 }
 
 

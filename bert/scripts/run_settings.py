@@ -186,9 +186,7 @@ class RunSettings:
   def optimizer_options(self) -> dict[str, Any]:
     """The keywords of `optimization.create_optimizer` that flags set."""
     return {
-      # A method of distillation has values of its own where the flags say nothing.
-      **({"clipping": (self.max_grad_norm,)} if "max_grad_norm" in self.given else {}),
-      "optimizer": self.optimizer,
+      "optimizer": self.get("optimizer", "adamw"),
       "bias_correction": self.adam_bias_correction,
       "beta_2": self.adam_beta_2,
       "weight_decay": self.weight_decay,

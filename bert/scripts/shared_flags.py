@@ -204,12 +204,7 @@ def define_long_text_flags() -> None:
       "truncate",
       ["truncate", "windows"],
       "truncate: cut texts longer than --max_seq_length. windows: read them in several windows of "
-      "that length, whose logits are pooled.",
-    )
-    flags.DEFINE_integer(
-      "window_stride",
-      None,
-      "Word pieces from the start of a window to that of the next. [half a window]",
+      "that length, each half a window after the one before, whose logits are pooled.",
     )
     flags.DEFINE_enum(
       "window_pooling", "mean", POOLINGS, "How the logits of windows become those of the document."
@@ -282,7 +277,10 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     )
 
   with flag_group("Optimizer (defaults are the original's)"):
-    flags.DEFINE_enum("optimizer", "adamw", ["adamw", "lamb"], "AdamW, or LAMB for large batches.")
+    if not epochs:
+      flags.DEFINE_enum(
+        "optimizer", "adamw", ["adamw", "lamb"], "AdamW, or LAMB for large batches."
+      )
     flags.DEFINE_bool(
       "adam_bias_correction", False, "Apply Adam's bias correction, which the original omits."
     )
@@ -293,12 +291,6 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     )
     flags.DEFINE_float(
       *("weight_decay", 0.01, "Share of each weight that a step takes away, times its rate."),
-      lower_bound=0.0,
-    )
-    flags.DEFINE_float(
-      "max_grad_norm",
-      1.0,
-      "Scale the gradients of a step down to this norm of all of them together; 0: never.",
       lower_bound=0.0,
     )
     flags.DEFINE_enum(

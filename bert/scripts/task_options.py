@@ -69,10 +69,10 @@ def processor_of_folder(settings: RunSettings, config: BertConfig, tokenizer) ->
 def check_windows(settings: RunSettings) -> None:
   """Checks the flags of `--long_text=windows` (UsageError)."""
   if settings.long_text == "truncate":
-    names = ("window_stride", "max_windows", "window_pooling")
+    names = ("max_windows", "window_pooling")
     command_line.explain_ignored_flags(dict.fromkeys(names, "it is for --long_text=windows"))
     return
-  settings.check_at_least(1, "window_stride", "max_windows")
+  settings.check_at_least(1, "max_windows")
   least = MIN_SEQ_LENGTH
   needed = f"at least {least} with --long_text=windows"
   settings.check("max_seq_length", lambda value: value >= least, needed)

@@ -133,7 +133,7 @@ RUNS: dict[str, list[Command]] = {
       "run_classifier",
       {
         **_MRPC,
-        **{"lr_schedule": "one_cycle", "layerwise_lr_decay": 0.8, "optimizer": "lamb"},
+        **{"lr_schedule": "one_cycle", "layerwise_lr_decay": 0.8},
         **{"init_checkpoint": "{}/teachers/mrpc", "fast": True},
         **_model("teachers/mrpc"),
       },

@@ -90,7 +90,6 @@ def test_defaults_train_as_the_original(given):
 
 def test_optimizer_flags_reach_the_optimizer(given):
   settings = given(
-    optimizer="lamb",
     adam_bias_correction=True,
     adam_beta_2=0.98,
     weight_decay=0.1,
@@ -102,7 +101,7 @@ def test_optimizer_flags_reach_the_optimizer(given):
   )
   options = settings.optimizer_options
   assert options == {
-    "optimizer": "lamb",
+    "optimizer": "adamw",
     "bias_correction": True,
     "beta_2": 0.98,
     "weight_decay": 0.1,

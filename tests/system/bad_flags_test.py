@@ -85,11 +85,6 @@ _FLAGS = [
   (run_classifier, "--max_seq_length=0", "--max_seq_length=0: must be at least 1"),
   (
     run_classifier,
-    "--long_text=windows --window_stride=0",
-    "--window_stride=0: must be at least 1",
-  ),
-  (
-    run_classifier,
     "--long_text=windows --max_seq_length=3",
     "--max_seq_length=3: must be at least",
   ),
@@ -118,7 +113,7 @@ _FLAGS = [
   (run_classifier, "--data_dir=", "--data_dir= is empty"),
   (run_classifier, "--output_dir=", "--output_dir= is empty"),
   (run_classifier, "--dtype=fp16", "float16, auto", "Did you mean float16?"),
-  (run_classifier, "--optimizer=adam", "Did you mean adamw?"),
+  (run_pretraining, "--optimizer=adam", "Did you mean adamw?"),
   (run_classifier, "--flagfile={}", "Cannot read the flag file", "Is a directory"),
   (convert_checkpoint, "--command=to_transformer", "Did you mean to_transformers?"),
   (run_classifier, "--data_dir={}/vocab.txt", "vocab.txt is a file. Give the folder"),
