@@ -49,7 +49,7 @@ _RETIRED = "|".join(
     *("poly_power", "start_warmup_step", "layerwise_lr_top_power", "sum_loss", "segment_id"),
     *("decay_all_variables", "max_grad_norm", "optimizer", "plots", "pack_sequences"),
     *("double_unordered", "xnli_train_language", "window_stride", "train_minutes"),
-    *("warmup_proportion", "first_batch_size", "dropout", "initializer_range"),
+    *("first_batch_size", "dropout", "initializer_range"),
   )
 )
 # Pattern of a kind of runs and a name, `ner/out/a.json: key` -> why it differs from the checkout
