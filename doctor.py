@@ -36,7 +36,6 @@ from bert.scripts import (
   flag_groups,
   model_flags,
   path_flags,
-  recipes,
   run_files,
   run_settings,
   shared_flags,
@@ -50,8 +49,6 @@ _IGNORED_SWITCHES = ("do_train", "do_eval", "do_predict", "do_export", "use_tpu"
 _IGNORED_NUMBERS = (
   "learning_rate",
   "num_train_epochs",
-  "min_train_steps",
-  "reinit_layers",
   "warmup_proportion",
   "num_train_steps",
   "num_warmup_steps",
@@ -90,7 +87,6 @@ def define_flags() -> None:
       flags.DEFINE_bool(name, False, "See run_*.py.")
     for name in _IGNORED_NUMBERS:
       flags.DEFINE_float(name, None, "See run_*.py.")
-    flags.DEFINE_enum("recipe", recipes.DEFAULT, list(recipes.RECIPES), "See run_*.py.")
 
 
 def _define_format_flags() -> None:

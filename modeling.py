@@ -115,9 +115,6 @@ class BertModel:
     skip_padding: bool = False,
     row_multiple: int = 128,
     only_pooled_output: bool = False,
-    position_ids=None,
-    sequence_ids=None,
-    first_positions=None,
     keeps_attention_scores: bool = False,
     padding_id: int | None = None,
     embedding_scope: str | None = None,
@@ -139,22 +136,14 @@ class BertModel:
       row_multiple: with `skip_padding`, the number of rows computed is a multiple of this.
       only_pooled_output: compute the last layer for the first token alone, which is all that
         `get_pooled_output` needs. Sequence outputs are then not available.
-      position_ids: int `[B, S]`, position of each piece; 0, 1, ... by default. In RoBERTa, too,
-        positions of tokens count from 0 here; by default padding is not counted.
-      sequence_ids: int `[B, S]`, for rows of several sequences (`training/sequence_packing.py`):
-        pieces see each other only if they have the same number.
-      first_positions: int `[N]`, the first of the `B * S` positions of each such sequence. The
-        pooled output has one vector for each of them.
       keeps_attention_scores: keep what `get_attention_scores` returns, which takes memory.
       padding_id: a word that learns nothing from where it stands, as PyTorch's `padding_idx`.
       embedding_scope: prefix of the embeddings' names; `scope` by default. ELECTRA's generator has
         those of the discriminator.
 
     Raises:
-      ValueError: the config or an input's rank is invalid, or arguments exclude each other.
+      ValueError: the config or an input's rank is invalid.
     """
-    if only_pooled_output and first_positions is not None:
-      raise ValueError("only_pooled_output cannot be combined with packed rows (first_positions).")
     config = copy.deepcopy(config)
     config.validate()
     if not is_training:
@@ -174,8 +163,7 @@ class BertModel:
     self.is_compiled = is_training and config.hidden_size >= _MIN_WIDTH_TO_COMPILE
     blocks = kernels.compile_blocks(self.is_compiled) if is_training else kernels.portable_blocks()
     scope = scope or family.scope
-    if family.positions_from_ids:
-      position_ids = positions_of(input_ids, position_ids, config)
+    position_ids = positions_of(input_ids, config) if family.positions_from_ids else None
     if padding_id is None and family.padding_is_fixed:
       padding_id = config.pad_token_id
     self._attention_scores: list[tf.Tensor] | None = [] if keeps_attention_scores else None
@@ -215,7 +203,7 @@ class BertModel:
         with variable_scope("encoder"):
           self.all_encoder_layers = transformer_model(
             input_tensor=self.encoder_input,
-            attention_mask=mask_of_batch(input_mask, sequence_ids),
+            attention_mask=mask_of_batch(input_mask),
             hidden_size=config.hidden_size,
             num_hidden_layers=config.num_hidden_layers,
             num_attention_heads=config.num_attention_heads,
@@ -239,8 +227,6 @@ class BertModel:
 
         # The first piece, [CLS], represents the whole sequence.
         first_token = self.sequence_output[:, 0, :]  # [B, W]
-        if first_positions is not None:
-          first_token = tf.gather(reshape_to_matrix(self.sequence_output), first_positions)
         self.pooled_output = first_token
         if family.has_pooler:
           pooled = dense(first_token, config.hidden_size, "pooler/dense", config.initializer_range)
@@ -261,7 +247,7 @@ class BertModel:
     return projected
 
   def get_pooled_output(self) -> tf.Tensor:
-    """Returns float32 `[B, W]` or, of packed rows, `[N, W]`: one vector for each sequence.
+    """Returns float32 `[B, W]`: one vector for each sequence.
 
     In a family without a pooler it is the last layer's first vector.
     """

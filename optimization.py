@@ -98,7 +98,6 @@ def create_optimizer(
   freeze: Iterable[str] = (),
   loss_factor: float = 1.0,
   scale_loss: bool = False,
-  progress: tf.Tensor | None = None,
 ) -> TrainOp:
   """Gradients of `loss` and the update with them. Call it inside a `tf.function`.
 
@@ -129,9 +128,6 @@ def create_optimizer(
       their mean the sum, whose gradients are then clipped, as in ELECTRA.
     scale_loss: for float16: scale the loss, and skip steps whose gradients are not finite; see
       `loss_scaling`, whose variables this creates.
-    progress: float32 `[]` from 0 to 1, the share of the run before this step, where a clock says
-      how far it is; the numbers of steps then say the warm-up's share. The count of steps by
-      default.
 
   Returns:
     A `TrainOp`.
@@ -154,9 +150,8 @@ def create_optimizer(
     raise ValueError(f"Nothing is left to train: freeze={list(freeze)} covers every variable.")
 
   global_step = get_global_step()
-  position = global_step if progress is None else progress * float(num_train_steps)
   learning_rate = learning_rate_at(
-    position,
+    global_step,
     init_lr,
     num_train_steps,
     num_warmup_steps,

@@ -4,10 +4,10 @@
     --tags=masked_lm_loss,masked_lm_accuracy --reference="7.1:unigram entropy"
   python plots.py output/rate_2e-5 output/rate_5e-5 --output_file=rates.png
 
-Several folders are compared in one picture, a colour for each. For a single one, without
---output_file, all pictures of the run are drawn into MODEL_DIR/plots, as --plots of a run does. The
-values are those of the event files that a run writes for TensorBoard: one panel for each scalar,
-training as a smoothed line over a thin raw one, evaluation as points, a star at the best of them.
+Several folders are compared in one picture, a color for each. Without --output_file, the curves of
+a single run are drawn into MODEL_DIR/plots/training.png. The values are those of the event files
+that a run writes for TensorBoard: one panel for each scalar, training as a smoothed line over a
+thin raw one, evaluation as points, a star at the best of them.
 
 From Python: `bert.figures.training_curves.plot_curves`; `bert.figures.drawing` has the other
 pictures (confusion matrices, attention, vectors, tables).
@@ -16,11 +16,12 @@ pictures (confusion matrices, attention, vectors, tables).
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
 import math
+import os
 from collections.abc import Sequence
 
 from absl import flags, logging
 
-from bert.figures import drawing, run_pictures, training_curves
+from bert.figures import drawing, event_files, training_curves
 from bert.scripts import command_line, flag_groups, output_files, path_flags
 from bert.training import hardware
 
@@ -41,8 +42,7 @@ def define_flags() -> None:
     path_flags.define(
       "output_file",
       None,
-      "The picture: .png, .svg or .pdf. Default for a single run: all its pictures, in "
-      "MODEL_DIR/plots.",
+      "The picture: .png, .svg or .pdf. Default for a single run: MODEL_DIR/plots/training.png.",
       local=True,
     )
     flags.DEFINE_list(
@@ -96,24 +96,19 @@ def main(argv: Sequence[str]) -> None:
     raise command_line.UsageError(
       f"{len(model_dirs)} runs are compared in one picture: name it by --output_file=curves.png."
     )
-  if FLAGS.x_axis and not FLAGS.output_file:
-    raise command_line.UsageError(
-      "--x_axis is for one picture: name it by --output_file=curves.png."
-    )
   if "" in model_dirs:
     raise command_line.UsageError("the name of a folder is empty: give the --output_dir of a run.")
-  if FLAGS.output_file:
-    drawing.check_format(FLAGS.output_file)
-    output_files.prepare([FLAGS.output_file])
-  hardware.start_tensorflow()  # It reads the event files.
   if not FLAGS.output_file:
-    run_pictures.draw_run(model_dirs[0])
-    return
+    event_files.check_folder(model_dirs[0])
+  output_file = FLAGS.output_file or os.path.join(model_dirs[0], "plots", "training.png")
+  drawing.check_format(output_file)
+  output_files.prepare([output_file])
+  hardware.start_tensorflow()  # It reads the event files.
   tags = [tag for tag in FLAGS.tags or [] if tag]
   tags = training_curves.plot_curves(
-    model_dirs, FLAGS.output_file, tags, references, FLAGS.x_axis or None
+    model_dirs, output_file, tags, references, FLAGS.x_axis or None
   )
-  logging.info("Wrote %s: %s.", FLAGS.output_file, ", ".join(tags))
+  logging.info("Wrote %s: %s.", output_file, ", ".join(tags))
 
 
 if __name__ == "__main__":

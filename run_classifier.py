@@ -51,7 +51,6 @@ from bert.tasks.classification import (
   convert_examples_to_features,
   convert_single_example,
   label_id,
-  swapped,
   texts_of,
 )
 from bert.tasks.glue import PROCESSORS, ColaProcessor, MnliProcessor, MrpcProcessor, XnliProcessor
@@ -86,22 +85,12 @@ def define_flags() -> None:
       "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones."
     )
     shared_flags.define_run_flags()
-    flags.DEFINE_bool(
-      "double_unordered",
-      False,
-      "MRPC and STS-B, whose texts have no order: train on each pair in both orders, as ELECTRA.",
-    )
-    flags.DEFINE_float(
-      "label_scale", 1.0, "Regression: learn labels divided by this; predictions are not."
-    )
   shared_flags.define_table_flags()
   with flag_groups.flag_group("XNLI"):
     flags.DEFINE_string("xnli_language", None, "Language to train and evaluate in. [zh]")
-    flags.DEFINE_string("xnli_train_language", None, "Language to train in, if another one.")
   shared_flags.define_model_flags()
   shared_flags.define_long_text_flags()
   shared_flags.define_training_flags()
-  shared_flags.define_packing_flag()
   shared_flags.define_eval_in_training_flags()
   shared_flags.define_export_flags()
   shared_flags.define_many_seeds_flags()
@@ -246,9 +235,7 @@ def create_model(
   dtype="float32",
   num_windows=None,
   window_pooling="mean",
-  packing=None,
   task_name=None,
-  label_scale=1.0,
 ):
   """BERT with a sequence head.
 
@@ -263,17 +250,14 @@ def create_model(
     dtype: of the matrix products.
     num_windows: int `[B]`, of documents read in windows; `input_ids` is then `[B, S, K]`.
     window_pooling: how their logits become one, see `long_documents.pool_logits`.
-    packing: of several sequences in a row, see `task_head.packing_of`; B counts sequences in
-      what comes back, and rows in the inputs.
     task_name: part of the names of an ELECTRA head's variables.
-    label_scale: see `heads.get_classifier_loss`.
 
   Returns:
     `(loss, per_example_loss, logits, probabilities)`: float32 `[]`, `[B]`, `[B, C]`, `[B, C]`.
   """
-  head = SequenceHead(num_labels, problem_type, label_scale, task_name, window_pooling)
+  head = SequenceHead(num_labels, problem_type, task_name, window_pooling)
   features = dict(zip(SEQUENCES, (input_ids, input_mask, segment_ids), strict=True))
-  features |= {"label_ids": labels, **(packing or {})}
+  features["label_ids"] = labels
   features |= {} if num_windows is None else {"num_windows": num_windows}
   options = model_options(use_one_hot_embeddings, dtype)
   batch = Batch(bert_config, features, is_training, options)
@@ -300,7 +284,6 @@ def model_fn_builder(
   dtype="float32",
   window_pooling="mean",
   task_name=None,
-  label_scale=1.0,
   distillation=None,
 ):
   """Returns the `model_fn` of an `estimator.Estimator`.
@@ -319,7 +302,7 @@ def model_fn_builder(
 
   label_list = label_list or list(map(str, range(num_labels)))
   return model_fn_of(
-    SequenceHead(num_labels, problem_type, label_scale, task_name, window_pooling),
+    SequenceHead(num_labels, problem_type, task_name, window_pooling),
     bert_config,
     init_checkpoint,
     learning_rate,
@@ -357,13 +340,12 @@ class Classification(Task):
   """One text or two, and a class, several classes or a number."""
 
   name = "sentences"
-  informative_flags = ("pack_sequences", "double_unordered")
   # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
   ignored_in_eval = ("task_name", "window_stride", "max_windows")
   task_flags = (
-    *("task_name", "label_scale", "long_text", "window_stride", "window_pooling", "max_windows"),
+    *("task_name", "long_text", "window_pooling", "max_windows"),
     *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
-    *("label_separator", "header", "skip_bad_rows", "xnli_language", "xnli_train_language"),
+    *("label_separator", "header", "skip_bad_rows", "xnli_language"),
   )
   result_keys = result_files.ORIGINAL_KEYS
   shuffles = False  # the order of the original
@@ -377,7 +359,6 @@ class Classification(Task):
     run_settings.check_run(settings, needed=("data_dir", "task_name", "output_dir"))
     task_options.check_task(settings)
     task_options.check_windows(settings)
-    settings.check("label_scale", lambda value: 0 < value < float("inf"), "a positive number")
 
   @classmethod
   def resolve(cls, settings):
@@ -408,7 +389,7 @@ class Classification(Task):
     self.reported = tuple(f"eval_{name}" for name in metric_names(self.processor))
     self.windows = None  # unless long documents are read in several
     if settings.long_text == "windows":
-      stride = settings.window_stride or (settings.max_seq_length - 2) // 2
+      stride = (settings.max_seq_length - 2) // 2
       self.windows = long_text.WindowOptions(stride, settings.max_windows, settings.window_pooling)
 
   # -------------------------------------------------------------------------------------------
@@ -419,8 +400,6 @@ class Classification(Task):
     settings, processor = self.settings, self.processor
     examples = getattr(processor, f"get_{split}_examples")(settings.data_dir)
     if split == "train":
-      if settings.double_unordered and getattr(processor, "is_unordered", False):
-        examples = [*examples, *map(swapped, examples)]
       return examples
     sets = [DataSet(split, examples)]
     mismatched = getattr(processor, f"get_{split}_mismatched_examples", None)
@@ -440,8 +419,6 @@ class Classification(Task):
   def facts(self):
     """Returns the task, its labels, and how long texts are read."""
     facts = task_facts(self.settings.task_name, self.processor, self.labels)
-    if self.problem_type == "regression":
-      facts["label_scale"] = self.settings.label_scale
     return {**facts, **long_text.facts(self.windows)}
 
   def sizes(self, data, num_records):
@@ -468,7 +445,7 @@ class Classification(Task):
     return next(iter(self.records(DataSet(data.split, [PaddingInputExample()]), 0)))
 
   def input_fn(self, path, data):
-    """Reads batches; several sequences may be packed into a row."""
+    """Reads batches."""
     return file_based_input_fn_builder(
       path,
       self.length,
@@ -477,7 +454,6 @@ class Classification(Task):
       num_labels=len(self.labels),
       problem_type=self.problem_type,
       windows=self.windows,
-      pack_sequences=self.settings.pack_sequences,
       **self.settings.reading_options,
     )
 
@@ -489,7 +465,6 @@ class Classification(Task):
     return SequenceHead(
       len(self.labels),
       self.problem_type,
-      self.settings.label_scale,
       self.settings.task_name,
       self.settings.window_pooling,
     )
@@ -564,7 +539,6 @@ class Classification(Task):
       "problem_type": self.problem_type,
       "windows": self.windows,
       "task_name": self.settings.task_name,
-      "label_scale": self.settings.label_scale,
       "is_pair": any(example.text_b for example in examples),
     }
 

@@ -51,14 +51,11 @@ class Tagging(Task):
     *("global_step", "loss"),
   )
   reported = result_keys[:5]
-  informative_flags = ("doc_stride", "segment_id")
-  feature_settings = (
-    *("max_seq_length", "doc_stride", "segment_id"),
-    *("label_scheme", "model_scheme"),
-  )
+  informative_flags = ("doc_stride",)
+  feature_settings = ("max_seq_length", "doc_stride", "label_scheme", "model_scheme")
   task_flags = (
     *("separator", "token_column", "label_column", "label_scheme", "model_scheme"),
-    *("comment_prefix", "labels", "doc_stride", "segment_id"),
+    *("comment_prefix", "labels", "doc_stride"),
   )
   problem_type = "tags"
   plans_by_records = True
@@ -88,7 +85,6 @@ class Tagging(Task):
       shared_flags.define_labels_flag("of all types in the training file")
     with flag_groups.flag_group("Windows"):
       shared_flags.define_doc_stride_flag(None, " [half a window]")
-      flags.DEFINE_integer("segment_id", 0, "Segment of all pieces: 0, or 1 as in ELECTRA.")
 
   @classmethod
   def check_settings(cls, settings):
@@ -195,7 +191,6 @@ class Tagging(Task):
       settings.doc_stride,
       settings.label_scheme,
       num_shown,
-      settings.segment_id,
     )
     return map(vars, features)
 
@@ -333,11 +328,7 @@ class Tagging(Task):
 
   def export_options(self):
     """Returns the labels, and how windows are cut."""
-    return {
-      "label_names": self.labels,
-      "doc_stride": self.settings.doc_stride,
-      "segment_id": self.settings.segment_id,
-    }
+    return {"label_names": self.labels, "doc_stride": self.settings.doc_stride}
 
 
 def _model_scheme(settings: run_settings.RunSettings) -> str:

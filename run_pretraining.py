@@ -40,7 +40,6 @@ from bert.scripts import (
   pretraining_data,
   run_settings,
   shared_flags,
-  time_budget,
 )
 from bert.scripts.steps import Run, Teaching
 
@@ -119,8 +118,6 @@ def define_flags() -> None:
   objective_flags.define_flags()
   shared_flags.define_model_flags(reads_text=False)
   shared_flags.define_training_flags(epochs=False)
-  time_budget.define_flags()
-  shared_flags.define_packing_flag()
   shared_flags.define_eval_in_training_flags()
   shared_flags.define_export_flags()
   with flag_groups.flag_group("Export"):
@@ -248,7 +245,6 @@ def model_fn_builder(
         num_train_steps,
         num_warmup_steps,
         use_tpu,
-        progress=params.get("progress"),
         **(optimizer_options or {}),
       )
       spec.summaries = outputs.summaries
@@ -307,13 +303,8 @@ def check_settings(settings: run_settings.RunSettings) -> None:
     nothing_to_do="At least one of `do_train` or `do_eval` must be True.",
   )
   settings.check("masked_lm_prob", lambda value: 0 < value <= 1, "above 0 and at most 1")
-  time_budget.check(settings)
   objective_flags.check(settings)
-  if (
-    settings.warmup_proportion is None
-    and settings.do_train
-    and settings.num_warmup_steps >= settings.num_train_steps
-  ):
+  if settings.do_train and settings.num_warmup_steps >= settings.num_train_steps:
     logging.warning(
       "--num_warmup_steps=%d is not less than --num_train_steps=%d: the learning rate never "
       "reaches its peak.",
@@ -334,10 +325,7 @@ class PreTraining(Run):
   informative = (
     *("input_file", "train_batch_size", "learning_rate", "num_train_steps", "num_warmup_steps"),
     *("max_seq_length", "max_predictions_per_seq", "dynamic_masking", "masked_lm_prob"),
-    *("do_whole_word_mask", "objective", "dtype", "group_by_length", "pack_sequences"),
-    *("train_minutes", "warmup_proportion", "dropout", "lr_schedule"),
-    *("max_grad_norm", "decay_all_variables"),
-    *("first_batch_size", "initializer_range", "recipe"),
+    *("do_whole_word_mask", "objective", "dtype", "group_by_length", "lr_schedule"),
   )
 
   def __init__(self, settings, bert_config, records: pretraining_data.Records, teaching=None):
@@ -371,18 +359,13 @@ class PreTraining(Run):
       )
 
   def plan(self):
-    """Plans by steps, or by the clock."""
-    return time_budget.planned(self.settings)
-
-  def more_of_config(self):
-    """Adds the clock and the growth of batches."""
-    clock, ramp = time_budget.clock_of(self.settings), time_budget.ramp_of(self.settings)
-    return {**super().more_of_config(), "clock": clock, "batch_ramp": ramp}
+    """Plans by the numbers of steps."""
+    return self.settings.with_steps(self.settings.num_train_steps, self.settings.num_warmup_steps)
 
   def model_fn(self):
     """Returns that of both heads of pre-training, or of another objective."""
     return model_fn_builder(
-      bert_config=time_budget.trained_config(self.settings, self.bert_config),
+      bert_config=self.bert_config,
       objective=self.objective,
       **self.teaching.model_options(self),
     )
@@ -414,7 +397,6 @@ class PreTraining(Run):
       is_training,
       masking=masking,
       has_pairs=fmt.has_pairs,
-      pack_sequences=self.settings.pack_sequences,
       # Errors during training are explained in terms of flags.
       first_fault=functools.partial(record_checks.first_fault, files, fmt),
       **self.settings.reading_options,

@@ -70,7 +70,9 @@ def _systems(args, model, output_dir, dtype):
   """Yields the name, the command and the environment of each system."""
   weights = pathlib.Path(args.weights)
   flags = ["--task_name=MRPC", "--do_train", f"--data_dir={args.data_dir}", f"--dtype={dtype}"]
-  flags += [f"--vocab_file={weights / 'vocab.txt'}", f"--train_step={args.steps}"]
+  num_examples = (pathlib.Path(args.data_dir) / "train.tsv").read_bytes().count(b"\n") - 1
+  epochs = (args.steps + 0.5) * BATCH_SIZE / num_examples  # rounded down to whole steps
+  flags += [f"--vocab_file={weights / 'vocab.txt'}", f"--num_train_epochs={epochs}"]
   flags += [f"--bert_config_file={weights / 'bert_config.json'}", f"--output_dir={output_dir}"]
   flags += [f"--max_seq_length={MAX_SEQ_LENGTH}", "--log_every_steps=1"]
   yield f"run_classifier.py, {dtype}", [str(ROOT / "run_classifier.py"), *flags], []

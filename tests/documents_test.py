@@ -21,7 +21,7 @@ PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 # Their commands take minutes.
 _LONG = {
   *("checkpoints", "distillation", "exports", "fine_tuning", "many_seeds", "much_text"),
-  *("pretraining", "pretraining_budget", "pretraining_records", "pretraining_roberta"),
+  *("pretraining", "pretraining_records", "pretraining_roberta"),
   *("reports", "sentence_vectors"),
 }
 _TIERS = [

@@ -39,7 +39,6 @@ ALLOWED = {
   "create_pretraining_data.py": "calls the scripts' own ways to records",
   # Tables by family.
   "bert/pretraining/record_formats.py": "the formats of records",
-  "bert/scripts/recipes.py": "the recipes",
   # The method DistilBERT.
   "bert/distillation/distilbert.py": "the method",
   "bert/distillation/students.py": "a BERT's weights as those of a DistilBERT",

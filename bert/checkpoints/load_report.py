@@ -46,13 +46,10 @@ class LoadReport:
   mismatched: list[Mismatch]  # variables not loaded because shapes differ
   # The part of the model that should have come from the checkpoint.
   required_scope: str = ENCODER_SCOPES[0]
-  # Variables that were to keep their random values, though it has them.
-  reinitialized: list[str] = dataclasses.field(default_factory=list)
 
   def summary(self) -> str:
     """Writes a few lines for people: counts and names, long lists cut short."""
-    kept = len(self.missing) + len(self.mismatched) + len(self.reinitialized)
-    wanted = len(self.loaded) + kept
+    wanted = len(self.loaded) + len(self.missing) + len(self.mismatched)
     lines = [f"Initialised from {self.source}: {len(self.loaded)} of {wanted} variables loaded."]
     random_body = [name for name in self.missing if name.startswith(self.required_scope)]
     random_rest = [name for name in self.missing if not name.startswith(self.required_scope)]
@@ -61,10 +58,6 @@ class LoadReport:
         f"  WARNING: not in the checkpoint, so from random values: "
         f"{counted(len(random_body), 'variable')} of {self.required_scope}: "
         f"{abbreviate(random_body)}"
-      )
-    if self.reinitialized:
-      lines.append(
-        f"  drawn anew, as asked for ({len(self.reinitialized)}): {abbreviate(self.reinitialized)}"
       )
     if random_rest:
       lines.append(f"  missing, start fresh ({len(random_rest)}): {abbreviate(random_rest)}")

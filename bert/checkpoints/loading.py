@@ -62,7 +62,6 @@ def init_from_checkpoint(
   prefix: str | Checkpoint,
   variables: Mapping[str, tf.Variable],
   required_scope: str | None = None,
-  reinitialized: tuple[str, ...] = (),
 ) -> LoadReport:
   """Assigns values by name to the variables that the checkpoint has; the others keep theirs.
 
@@ -75,7 +74,6 @@ def init_from_checkpoint(
     variables: name in the checkpoint -> variable.
     required_scope: name prefix of variables whose shape must match if the checkpoint has them; by
       default that of the model's encoder.
-    reinitialized: name prefixes of variables that keep their values, whatever the checkpoint has.
 
   Returns:
     A report of what was loaded. Print its `summary()`.
@@ -90,26 +88,24 @@ def init_from_checkpoint(
   if required_scope is None:
     required_scope = encoder_scope(variables)
   weights = {name: v for name, v in variables.items() if not is_training_state(name)}
-  wanted = {name: v for name, v in weights.items() if not name.startswith(reinitialized)}
-  common = [name for name in wanted if name in contents]
+  common = [name for name in weights if name in contents]
   mismatched = [
-    _mismatch(name, contents[name], wanted[name])
+    _mismatch(name, contents[name], weights[name])
     for name in common
-    if not _fits_after_cast(contents[name], wanted[name])
+    if not _fits_after_cast(contents[name], weights[name])
   ]
-  _check_required(prefix, list(wanted), list(contents), mismatched, required_scope)
+  _check_required(prefix, list(weights), list(contents), mismatched, required_scope)
   skipped = {mismatch.name for mismatch in mismatched}
   loaded = [name for name in common if name not in skipped]
   for name in loaded:
-    _assign(wanted[name], checkpoint, name)
+    _assign(weights[name], checkpoint, name)
   return LoadReport(
     source=prefix,
     loaded=loaded,
-    missing=[name for name in wanted if name not in contents],
+    missing=[name for name in weights if name not in contents],
     unexpected=[n for n in contents if n not in variables and not is_training_state(n)],
     mismatched=mismatched,
     required_scope=required_scope,
-    reinitialized=[name for name in weights if name not in wanted],
   )
 
 

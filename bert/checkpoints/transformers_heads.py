@@ -131,7 +131,8 @@ def _guess_head_of_electra(names: set[str], facts: Mapping[str, Any]) -> Head:
   if "output_bias" in names:  # of transformers' class
     return Head(form.TEXTS, facts.get("labels"), facts.get("problem_type"))
   tasks = {name.split("/")[1] for name in names if name.startswith("task_specific/")}
-  # A run without ELECTRA's recipe has BERT's head for questions; that for choices is BERT's always.
+  # Without --answer_head=electra a run has BERT's head for questions; that for choices is always
+  # BERT's.
   if "squad" in tasks or "cls/squad/output_weights" in names:
     return Head(form.SPANS)
   if "output_weights" in names:

@@ -54,11 +54,7 @@ def write(
     OSError: the file cannot be written.
   """
   in_order = input_fn.again(
-    is_training=False,
-    drop_remainder=False,
-    repeat=False,
-    group_by_length=False,
-    pack_sequences=False,
+    is_training=False, drop_remainder=False, repeat=False, group_by_length=False
   )
   batches = in_order({"batch_size": batch_size})
   with traced_once():

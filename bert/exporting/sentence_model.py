@@ -37,7 +37,6 @@ class SentenceModel(TaskModel):
     windows: Sequence[Any] | None = None,
     is_pair: bool = True,
     task_name: str | None = None,
-    label_scale: float = 1.0,
   ):
     """Builds the graph, with random weights.
 
@@ -51,7 +50,6 @@ class SentenceModel(TaskModel):
         they are truncated.
       is_pair: whether the signature takes `text_b`.
       task_name: that of the run; part of the names of an ELECTRA head's variables.
-      label_scale: of a regression that has learnt labels divided by this.
     """
     super().__init__(config, vocab_file, do_lower_case, label_names)
     self._seq_length = max_seq_length
@@ -63,7 +61,6 @@ class SentenceModel(TaskModel):
       "scope": heads.task_scope(config, task_name),
       "hidden": heads.hidden_of(config, "texts"),
     }
-    self._label_scale = label_scale
     texts = tf.TensorSpec([None], tf.string)
     self.__call__.get_concrete_function(texts, texts)  # first: it creates the variables
     self.__call__.get_concrete_function(texts)
@@ -80,7 +77,6 @@ class SentenceModel(TaskModel):
       "label_names": facts["labels"],
       "problem_type": facts["problem_type"],
       "task_name": facts.get("task_name"),
-      "label_scale": facts.get("label_scale", 1.0),
       "windows": windows,
       # A run does not record whether its texts were pairs: the second text may be empty.
       "is_pair": True,
@@ -120,7 +116,7 @@ class SentenceModel(TaskModel):
 
   def _answers(self, logits) -> Outputs:
     if self._problem_type == "regression":
-      return {"score": logits[:, 0] * self._label_scale}
+      return {"score": logits[:, 0]}
     names = tf.constant(self._labels)
     if self._problem_type == "multi_label":
       probabilities = tf.sigmoid(logits)

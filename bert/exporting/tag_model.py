@@ -43,7 +43,6 @@ class TagModel(TaskModel):
     max_seq_length: int,
     label_names: Sequence[str],
     doc_stride: int | None = None,
-    segment_id: int = 0,
   ):
     """Builds the graph, with random weights.
 
@@ -52,12 +51,10 @@ class TagModel(TaskModel):
     Args:
       max_seq_length: tokens in a window, [CLS] and [SEP] included.
       doc_stride: number of tokens between the starts of two windows; half a window by default.
-      segment_id: of all tokens, as in training.
     """
     super().__init__(config, vocab_file, do_lower_case, label_names)
     self._size = max_seq_length - 2
     self._stride = doc_stride or max(self._size // 2, 1)
-    self._segment_id = segment_id
     self.__call__.get_concrete_function(tf.TensorSpec([None], tf.string))
     self._list_variables()
 
@@ -67,7 +64,6 @@ class TagModel(TaskModel):
     return {
       "label_names": run.facts["labels"],
       "doc_stride": run.settings.get("doc_stride"),
-      "segment_id": run.settings.get("segment_id", 0),
     }
 
   @tf.function(autograph=False)
@@ -118,7 +114,6 @@ class TagModel(TaskModel):
     )
     windows = graph_text.all_windows(texts.row_lengths(), size, stride, moves_back=True)
     inputs = graph_text.join(windows.cut(texts), None, None, self._frame)
-    inputs["input_type_ids"] = inputs["input_mask"] * self._segment_id
     with self._building():
       model = self._bert(inputs, skip_padding=True)
       scope = heads.task_scope(self._config, "ner", is_tokens=True)

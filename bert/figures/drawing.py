@@ -1,4 +1,4 @@
-"""Pictures of numbers: confusion matrices, attention, vectors, schedules, scores, tables.
+"""Pictures of numbers: confusion matrices, attention, vectors, schedules, tables.
 
   plot_confusion_matrix([[90, 10], [5, 895]], ["no", "yes"], "confusion.png")
   plot_attention(probabilities, tokens, "attention.png")
@@ -14,7 +14,7 @@ import itertools
 import math
 import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -201,37 +201,6 @@ def _name_ticks(panel, x_names: Sequence[str], y_names: Sequence[str], **style) 
   style = {"fontsize": 9, "parse_math": False, **style}
   panel.set_xticks(range(len(x_names)), x_names, **style, **turned)
   panel.set_yticks(range(len(y_names)), y_names, **style)
-
-
-def plot_scores(
-  scores: Mapping[str, Mapping[str, float]], output_png: str | os.PathLike, title: str = "Scores"
-) -> None:
-  """Draws scores of several types: F1 as a bar, precision and recall as marks on it.
-
-  Each type has `precision`, `recall`, `f1`, from 0 to 1, and `support`, their number.
-  """
-  figure = new_figure(7.2, 1.6 + 0.38 * len(scores))
-  panel = figure.subplots()
-  rows = range(len(scores))
-  percent = {n: [100 * s[n] for s in scores.values()] for n in ("precision", "recall", "f1")}
-  panel.barh(rows, percent["f1"], height=0.62, color="#a6c8e8", label="F1")
-  for name, color, marker in (("precision", "#0b3c6f", ">"), ("recall", SECOND_COLOR, "<")):
-    style = {"color": color, "markersize": 6, "clip_on": False}
-    panel.plot(percent[name], rows, marker, label=name, **style)
-  for row, value in zip(rows, percent["f1"], strict=True):
-    panel.text(103, row, f"{value:.1f}", va="center", fontsize=9)
-  plain_axes(panel, title, "percent", "", grid_axis="x")
-  panel.text(103, -0.75, "F1", va="center", fontsize=9)
-  types = drawable(list(scores), "type")
-  counts = [f"{score['support']:,.0f}" for score in scores.values()]
-  names = cut_in_the_middle(types.texts, _LONG_NAME_LENGTH)
-  labels = [f"{name} ({number})" for name, number in zip(names, counts, strict=True)]
-  panel.set_yticks(rows, labels, parse_math=False, family=types.family)
-  panel.set_xlim(0, 100)
-  panel.set_ylim(-0.5, len(scores) - 0.5)
-  panel.invert_yaxis()
-  figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-  save(figure, output_png)
 
 
 # ---------------------------------------------------------------------------------------------

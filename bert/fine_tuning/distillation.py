@@ -39,7 +39,7 @@ from bert.training import distribution
 TEACHER_OUTPUTS = "train_taught"  # records of training with the teacher's outputs
 
 # Settings that decide a teacher's outputs.
-_OF_OUTPUTS = ("dtype", "pad_to_max_length", "pad_to_longest", "label_scale", "window_pooling")
+_OF_OUTPUTS = ("dtype", "pad_to_max_length", "pad_to_longest", "window_pooling")
 
 
 def find_teacher(path: str | None) -> load_run.Run:
@@ -162,7 +162,7 @@ class TaskDistillation(RunDistillation):
   def _outputs(self, run):
     """Returns the function that asks the teacher, see `Teacher.outputs`.
 
-    Its answers have the order and the scale of the student's.
+    Its answers have the order of the student's.
     """
     import tensorflow as tf
 
@@ -171,15 +171,12 @@ class TaskDistillation(RunDistillation):
 
     facts, labels = self.teacher.facts, run.labels or ()
     teacher = Teacher(self.teacher.config, self.teacher.prefix)
-    scale = facts.get("label_scale", 1.0) / run.settings.get("label_scale", 1.0)
     columns = list(range(len(labels)))
     if labels and "labels" in facts:
       columns = logits.columns_of(facts["labels"], labels)
 
     def fitted(value):
-      if columns != sorted(columns):
-        value = tf.gather(value, columns, axis=-1)
-      return value * scale if scale != 1.0 else value
+      return tf.gather(value, columns, axis=-1) if columns != sorted(columns) else value
 
     return lambda forward: {n: fitted(v) for n, v in teacher.outputs(forward).items()}
 

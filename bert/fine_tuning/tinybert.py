@@ -13,7 +13,7 @@ from bert.fine_tuning.distillation import TaskDistillation
 from bert.scripts.run_settings import RunSettings
 
 LAYERS = "layers"  # folder in OUTPUT_DIR
-_NOT_OF_LAYERS = ("do_eval", "do_predict", "do_export", "plots", "report", "cache_teacher")
+_NOT_OF_LAYERS = ("do_eval", "do_predict", "do_export", "report", "cache_teacher")
 
 
 def stages_of(settings: RunSettings) -> list[RunSettings]:
@@ -64,8 +64,8 @@ class TinyBertDistillation(TaskDistillation):
     from bert.distillation import tinybert
 
     options = super().model_options(run)
-    by_flags, clipping = options["optimizer_options"], tinybert.OPTIMIZER["clipping"]
-    return {**options, "optimizer_options": {"clipping": clipping, **by_flags}}
+    clipping = {"clipping": tinybert.OPTIMIZER["clipping"]}
+    return {**options, "optimizer_options": {**options["optimizer_options"], **clipping}}
 
   def method(self, run):
     """Returns the method of the stage."""

@@ -133,13 +133,11 @@ def embedding_postprocessor(
   return rows.restore(layer_norm_and_dropout(rows.remove(output), dropout_prob, epsilon=epsilon))
 
 
-def positions_of(input_ids: tf.Tensor, position_ids: tf.Tensor | None, config: BertConfig):
+def positions_of(input_ids: tf.Tensor, config: BertConfig) -> tf.Tensor:
   """Returns rows of the position table where padding has one of its own, as in RoBERTa.
 
   Args:
     input_ids: int `[B, S]`.
-    position_ids: int `[B, S]`, positions that count from 0; None: those of the tokens that are not
-      padding.
     config: of the model.
 
   Returns:
@@ -148,8 +146,6 @@ def positions_of(input_ids: tf.Tensor, position_ids: tf.Tensor | None, config: B
   Raises:
     ValueError, tf.errors.InvalidArgumentError: S is too long.
   """
-  if position_ids is not None:
-    return tf.cast(position_ids, tf.int32) + (config.pad_token_id + 1)
   check_length(get_shape_list(input_ids)[1], config.longest_sequence)
   is_token = tf.cast(input_ids != config.pad_token_id, tf.int32)
   return tf.cumsum(is_token, axis=1) * is_token + config.pad_token_id

@@ -234,9 +234,7 @@ def get_classifier_logits(
   return _labels(pooled_output, num_labels, scope)
 
 
-def get_classifier_loss(
-  logits: tf.Tensor, labels: tf.Tensor, problem_type: str, label_scale: float = 1.0
-):
+def get_classifier_loss(logits: tf.Tensor, labels: tf.Tensor, problem_type: str):
   """Loss and prediction of a sequence head.
 
   Args:
@@ -245,11 +243,10 @@ def get_classifier_loss(
       multi_label.
     problem_type: `classification` (cross-entropy), `regression` (squared error) or `multi_label`
       (a binary cross-entropy for each label, averaged).
-    label_scale: of regression: the model learns labels divided by this.
 
   Returns:
     `(loss, per_example_loss, probabilities)`: float32 `[]`, `[B]` and `[B, C]`. For regression
-    the last is the predicted score itself, on the scale of the labels.
+    the last is the predicted score itself.
 
   Raises:
     ValueError: `problem_type` is unknown.
@@ -259,9 +256,8 @@ def get_classifier_loss(
     probabilities = tf.nn.softmax(logits)
   elif problem_type == "regression":
     labels = tf.cast(tf.reshape(labels, [-1]), tf.float32)
-    is_scaled = label_scale != 1.0
-    per_example_loss = tf.square(logits[:, 0] - (labels / label_scale if is_scaled else labels))
-    probabilities = logits * label_scale if is_scaled else logits
+    per_example_loss = tf.square(logits[:, 0] - labels)
+    probabilities = logits
   elif problem_type == "multi_label":
     entropy = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(labels, tf.float32), logits)
     per_example_loss = tf.reduce_mean(entropy, axis=-1)

@@ -42,17 +42,9 @@ def create_attention_mask_from_input_mask(from_tensor, to_mask) -> tf.Tensor:
   return tf.broadcast_to(to_mask[:, tf.newaxis, :], [batch_size, from_seq_length, to_seq_length])
 
 
-def mask_of_batch(input_mask: tf.Tensor, sequence_ids: tf.Tensor | None) -> tf.Tensor:
-  """Makes the mask float32 `[B, 1, S]`, or `[B, S, S]` where queries of a row differ.
-
-  They do where a row of the batch holds several sequences. Otherwise one row of the mask serves all
-  of them, where `create_attention_mask_from_input_mask` repeats it.
-  """
-  mask = tf.expand_dims(tf.cast(input_mask, tf.float32), 1)
-  if sequence_ids is None:
-    return mask
-  same_sequence = sequence_ids[:, :, tf.newaxis] == sequence_ids[:, tf.newaxis, :]
-  return mask * tf.cast(same_sequence, tf.float32)
+def mask_of_batch(input_mask: tf.Tensor) -> tf.Tensor:
+  """Makes the mask float32 `[B, 1, S]`: one row of it serves all queries of a sequence."""
+  return tf.expand_dims(tf.cast(input_mask, tf.float32), 1)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -26,15 +26,27 @@ from typing import Any, ClassVar
 
 SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 
-# What tells the sequences of a packed row apart, see `training/sequence_packing.py`.
-PACKING_FEATURES = ("position_ids", "sequence_ids", "first_positions")
-
 Tensors = dict[str, Any]  # name -> tensor
 
+# Flags of earlier versions that decided what a model's outputs mean, and the value of all others.
+_RETIRED = {"label_scale": 1.0, "segment_id": 0}
 
-def packing_of(features: Mapping[str, Any]) -> Tensors:
-  """Returns the arguments of `modeling.BertModel` that packed rows need; none for others."""
-  return {name: features[name] for name in PACKING_FEATURES if name in features}
+
+def check_retired(values: Mapping[str, Any]) -> None:
+  """Refuses a model of a flag without which its outputs would be read wrongly.
+
+  Args:
+    values: facts and flags of the run that trained it.
+
+  Raises:
+    ValueError: names the flag.
+  """
+  for name, usual in _RETIRED.items():
+    if values.get(name, usual) != usual:
+      raise ValueError(
+        f"The model was trained with --{name}={values[name]}, which this version does not support. "
+        "Train it again without the flag, or use the version that trained it."
+      )
 
 
 def model_options(use_one_hot_embeddings: bool = False, dtype: Any = "float32") -> dict[str, Any]:

@@ -9,7 +9,7 @@ W = hidden size.
 
 import dataclasses
 
-from bert.model.task_head import SEQUENCES, Head, packing_of
+from bert.model.task_head import SEQUENCES, Head, check_retired
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +18,6 @@ class SequenceHead(Head):
 
   num_labels: int  # C
   problem_type: str = "classification"  # see `heads.PROBLEM_TYPES`
-  label_scale: float = 1.0  # of a regression that learns labels divided by this
   task_name: str | None = None  # part of the names of an ELECTRA head's variables
   # How the logits of windows become one, see `long_documents.pool_logits`.
   window_pooling: str = "mean"
@@ -26,10 +25,10 @@ class SequenceHead(Head):
   @classmethod
   def of_run(cls, facts, settings):
     """Makes the head of a run: the labels are its facts."""
+    check_retired(facts)
     return cls(
       len(facts["labels"]),
       facts["problem_type"],
-      facts.get("label_scale", 1.0),
       facts.get("task_name"),
       facts.get("window_pooling", "mean"),
     )
@@ -47,23 +46,19 @@ class SequenceHead(Head):
     )
 
   def outputs(self, batch):
-    """Computes `logits`, float32 `[B, C]`, over the windows of each document.
-
-    B counts sequences where several are packed into a row.
-    """
+    """Computes `logits`, float32 `[B, C]`, over the windows of each document."""
     import tensorflow as tf
 
     from bert.model import long_documents
 
     features = batch.features
     num_windows = features.get("num_windows")  # int `[B]`; sequences are then `[B, S, windows]`
-    packing = packing_of(features)
     inputs = tuple(features[name] for name in SEQUENCES)
     if num_windows is not None:
       is_tpu = batch.options.get("use_one_hot_embeddings", False)
       inputs, documents = long_documents.split_batch(*inputs, num_windows, keep_all=is_tpu)
     # The head reads one vector for each sequence: nothing else needs to be computed.
-    model = batch.bert(*inputs, only_pooled_output=not packing, **packing)
+    model = batch.bert(*inputs, only_pooled_output=True)
     logits = self.logits_of(batch, model.get_pooled_output())
     if num_windows is not None:
       count = tf.shape(num_windows)[0]
@@ -74,7 +69,7 @@ class SequenceHead(Head):
     from bert.model import heads
 
     return heads.get_classifier_loss(
-      outputs["logits"], batch.features["label_ids"], self.problem_type, self.label_scale
+      outputs["logits"], batch.features["label_ids"], self.problem_type
     )
 
   def loss(self, batch, outputs):
@@ -108,6 +103,7 @@ class TokenHead(Head):
   @classmethod
   def of_run(cls, facts, settings):
     """Makes the head of a run: the labels are its facts."""
+    check_retired(settings)
     return cls(len(facts["labels"]))
 
   def outputs(self, batch):

@@ -1,4 +1,4 @@
-"""Floating-point operations of training: the measure by which recipes and sizes are compared.
+"""Floating-point operations of training: the measure by which settings and sizes are compared.
 
 Matrix products alone, as in Kaplan et al. 2020 (arXiv:2001.08361, section 2.1 and table 1): a
 weight that is multiplied costs two operations for each token forward and four backward, "6 N for

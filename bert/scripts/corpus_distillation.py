@@ -24,8 +24,6 @@ _FLAGS = {
   "schedule": "lr_schedule",
   "beta_2": "adam_beta_2",
   "weight_decay": "weight_decay",
-  "exclude_from_weight_decay": "decay_all_variables",
-  "clipping": "max_grad_norm",
 }
 
 

@@ -21,7 +21,7 @@ STAGES = ("general", "task", "layers", "predictions")  # of TinyBERT
 ON_RECORDS = "run_pretraining"  # the script of students that learn from records
 
 # What the losses of layers cannot be computed of: flag -> what it must be.
-_NOT_FOR_LAYERS = {"pack_sequences": False, "long_text": "truncate"}
+_NOT_FOR_LAYERS = {"long_text": "truncate"}
 
 
 def scripts() -> dict[str, str]:

@@ -61,12 +61,11 @@ _USUAL_NAMES = {
   **dict.fromkeys(("randomseed", "randseed", "rngseed"), ("seed", "random_seed", "seeds")),
   **dict.fromkeys(("textcolumn", "textcol", "sentence1key"), ("text_a_column",)),
   **dict.fromkeys(("labelcol", "labelscolumn", "target", "targetcolumn"), ("label_column",)),
-  **dict.fromkeys(("stride", "docstride", "overlap"), ("doc_stride", "window_stride")),
+  **dict.fromkeys(("stride", "docstride", "overlap"), ("doc_stride",)),
   **dict.fromkeys(("workers", "numproc", "processes", "threads"), ("num_workers",)),
   **dict.fromkeys(("engine", "usebeam"), ("runner",)),
   **dict.fromkeys(("wd", "weightdecayrate", "l2"), ("weight_decay",)),
   **dict.fromkeys(("beta2", "adambeta2"), ("adam_beta_2",)),
-  **dict.fromkeys(("clipnorm", "gradclip", "gradientclipnorm"), ("max_grad_norm",)),
   **dict.fromkeys(("topk", "numpredictions"), ("top_k",)),
   **dict.fromkeys(("maskprob", "mlmprobability", "maskedlmprobability"), ("masked_lm_prob",)),
 }

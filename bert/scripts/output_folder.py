@@ -164,15 +164,13 @@ def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
   if used := resumption.differences(saved, of_results):
     without_effect += f" In the results, not in flags.json of the training: {'; '.join(used)}."
   length = "num_train_epochs" if "num_train_epochs" in settings else "num_train_steps"
-  least = settings.get("min_train_steps")
-  or_least = f" or --min_train_steps={least}" if least else ""
   patience = settings.get("early_stopping_patience")
   or_patience = f" and --early_stopping_patience={patience}" if patience else ""
   return (
     f"NOTHING WAS TRAINED: --output_dir={settings.output_dir} holds a finished run, {newest}, and "
     f"all results are those of its weights.{without_effect} To train anew, give another "
     f"--output_dir; to train this one for longer, raise "
-    f"--{length}={settings.values[length]:g}{or_least}{or_patience}."
+    f"--{length}={settings.values[length]:g}{or_patience}."
   )
 
 

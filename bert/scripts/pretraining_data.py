@@ -126,9 +126,7 @@ def _drawn_by(settings: RunSettings, bert_config: BertConfig) -> str | None:
     return f"a model of {bert_config.family.title}"
   if command_line.flag_was_given("dynamic_masking") or not settings.dynamic_masking:
     return None
-  if "dynamic_masking" not in settings.given:
-    return f"a model of {bert_config.family.title}"
-  return f"--recipe={settings.recipe}"
+  return f"a model of {bert_config.family.title}"
 
 
 class Records:

@@ -4,11 +4,9 @@ All workers of a job call these functions with the same results; the chief write
 """
 
 import itertools
-import json
 import os
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from absl import logging
@@ -79,23 +77,6 @@ def spelled_results(path: str) -> dict[str, str]:
   for value in found.values():
     float(value)
   return found
-
-
-def write_values(path: str, results: Mapping) -> None:
-  """Writes results as JSON, tables as `{"labels": ..., "matrix": ...}`, for `plots.py` to draw.
-
-  Args:
-    path: usually `OUTPUT_DIR/eval_results.json`.
-    results: as of `write_eval_results`; text other than tables is left out.
-  """
-  values: dict[str, Any] = {}
-  for name, value in results.items():
-    if hasattr(value, "matrix"):  # a `metrics.ConfusionTable`
-      values[name] = {"labels": value.labels, "matrix": value.matrix.tolist()}
-    elif not isinstance(value, str):
-      values[name] = float(value)
-  text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
-  distribution.on_chief(atomic_files.write_text, path, text)
 
 
 def write_predictions(

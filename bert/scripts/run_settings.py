@@ -30,7 +30,7 @@ from bert.io import filesystem, installation, vocabulary_kind
 from bert.io.tables import DataError, folder_listing
 from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, recipes, reinit_layers, seeds
+from bert.scripts import command_line, flag_groups, seeds
 from bert.scripts.model_flags import about_vocabulary, model_of, with_model_files, with_stored_case
 from bert.text import tokenizer_kinds
 from bert.text.tokenizer import Tokenizer
@@ -44,7 +44,7 @@ _MIN_STEPS_TO_GROUP = 500
 _TOO_MANY = 2**31
 
 # A fine-tuning run has some hundred steps: one point every 100 makes no curve.
-_SUMMARY_STEPS_OF_PLOTS = 10
+_SUMMARY_STEPS_OF_CURVES = 10
 _LONG_RUN = 2000  # steps, from which one point every 100 is enough
 
 # Values that `_derived` adds and that no flag has.
@@ -57,7 +57,7 @@ class RunSettings:
 
   Attributes:
     values: flag -> value; `settings.seed` is short for `settings.values["seed"]`.
-    given: the flags that were on the command line, or that `--recipe` sets.
+    given: the flags that were on the command line.
     checkpoint: the open `reading.Checkpoint` of `--init_checkpoint`, once `resolve` has found it.
   """
 
@@ -114,24 +114,14 @@ class RunSettings:
   def planned(self, count: int, unit: str = "examples") -> "RunSettings":
     """The settings of a run over `--num_train_epochs`: steps, warm-up, and grouping by length.
 
-    A run has at least `--min_train_steps`, and one step, where the original failed with zero.
+    A run has at least one step, where the original failed with zero.
 
     Args:
       count: of the items of an epoch.
       unit: the name of the items, for the warning.
     """
-    steps = self.get("train_step")
-    if steps is None:
-      steps = int(min(count / self.train_batch_size * self.num_train_epochs, 2.0**63))
-    least = self.get("min_train_steps") or 0
-    if steps < least:
-      logging.info(
-        "%d %s and %g epochs make %d steps: training for --min_train_steps=%d, %.3g epochs.",
-        *(count, unit, self.num_train_epochs, steps, least),
-        least * self.train_batch_size / max(count, 1),
-      )
-      steps = least
-    elif steps < 1:
+    steps = int(min(count / self.train_batch_size * self.num_train_epochs, 2.0**63))
+    if steps < 1:
       logging.warning(
         "%d %s, a batch of %d and %g epochs make less than one step: training for one.",
         count,
@@ -139,17 +129,9 @@ class RunSettings:
         self.train_batch_size,
         self.num_train_epochs,
       )
-    warmup = self.get("warmup_step")
-    if warmup is None:
-      warmup = self.warmup_steps_of(max(steps, 1), self.warmup_proportion)
-    return self.with_steps(steps, warmup)
+    return self.with_steps(steps, int(max(steps, 1) * self.warmup_proportion))
 
-  def warmup_steps_of(self, num_train_steps: int, proportion: float) -> float:
-    """That proportion of the steps: a whole number, except in ELECTRA's schedule."""
-    count = num_train_steps * proportion
-    return count if self.get("lr_schedule") == "product" else int(count)
-
-  def with_steps(self, num_train_steps: int, num_warmup_steps: float) -> "RunSettings":
+  def with_steps(self, num_train_steps: int, num_warmup_steps: int) -> "RunSettings":
     """The settings of a run of that many steps; `--fast` groups by length if that pays.
 
     Raises:
@@ -162,7 +144,7 @@ class RunSettings:
         f"{_TOO_MANY:,}."
       )
     group_by_length = self.group_by_length
-    if self.fast and "group_by_length" not in self.given and not self.get("pack_sequences"):
+    if self.fast and "group_by_length" not in self.given:
       group_by_length = num_train_steps >= _MIN_STEPS_TO_GROUP
     return self.replace(
       num_train_steps=max(num_train_steps, 1),
@@ -175,7 +157,7 @@ class RunSettings:
     is_short = (self.num_train_steps or 0) < _LONG_RUN and self.get("report")
     if not is_short or "save_summary_steps" in self.given:
       return self
-    return self.replace(save_summary_steps=min(self.save_summary_steps, _SUMMARY_STEPS_OF_PLOTS))
+    return self.replace(save_summary_steps=min(self.save_summary_steps, _SUMMARY_STEPS_OF_CURVES))
 
   def without_training(self) -> "RunSettings":
     """The settings of a run that does not train: the model needs numbers of steps nevertheless."""
@@ -204,22 +186,14 @@ class RunSettings:
   def optimizer_options(self) -> dict[str, Any]:
     """The keywords of `optimization.create_optimizer` that flags set."""
     return {
-      # A method of distillation has values of its own where the flags say nothing.
-      **({"exclude_from_weight_decay": ()} if self.decay_all_variables else {}),
-      **({"clipping": (self.max_grad_norm,)} if "max_grad_norm" in self.given else {}),
-      "optimizer": self.optimizer,
+      "optimizer": self.get("optimizer", "adamw"),
       "bias_correction": self.adam_bias_correction,
       "beta_2": self.adam_beta_2,
       "weight_decay": self.weight_decay,
       "schedule": self.lr_schedule,
-      "poly_power": self.poly_power,
-      "start_warmup_step": self.start_warmup_step,
       "layerwise_lr_decay": self.layerwise_lr_decay,
-      "layerwise_lr_top_power": self.layerwise_lr_top_power,
       "head_learning_rate": self.head_learning_rate,
       "freeze": tuple(self.freeze),
-      # A batch's mean times its number of examples: the same in parts and on several devices.
-      "loss_factor": float(self.train_batch_size) if self.sum_loss else 1.0,
       "scale_loss": self.dtype == "float16",
     }
 
@@ -315,16 +289,12 @@ def from_flags(defaults: Mapping[str, Any] | None = None) -> RunSettings:
 
   Args:
     defaults: flag -> value, for flags that were not given, in the place of their own defaults.
-
-  Raises:
-    UsageError: `--recipe` is not for this script.
   """
   known = {flag.name: flag for flag in flag_groups.script_flags()}
   flag_values = {name: flag.value for name, flag in known.items()}
   given = frozenset(name for name in flag_values if command_line.flag_was_given(name))
   flag_values |= {name: value for name, value in (defaults or {}).items() if name not in given}
-  of_recipe = recipes.values_of_flags(known, flag_values, given)
-  settings = RunSettings({**flag_values, **of_recipe}, given | of_recipe.keys())
+  settings = RunSettings(flag_values, given)
   return settings.replace(**_derived(settings))
 
 
@@ -336,9 +306,8 @@ def _derived(settings: RunSettings) -> dict[str, Any]:
   }
   if settings.get("fast") and "dtype" not in settings.given:
     values["dtype"] = "auto"
-  draws_curves = settings.get("plots") or settings.is_many_runs
-  if draws_curves and "save_summary_steps" not in settings.given:
-    values["save_summary_steps"] = _SUMMARY_STEPS_OF_PLOTS
+  if settings.is_many_runs and "save_summary_steps" not in settings.given:
+    values["save_summary_steps"] = _SUMMARY_STEPS_OF_CURVES
   # `--use_tpu` is the original's flag; `--distribution_strategy=tpu` says the same.
   if settings.get("distribution_strategy") == "tpu":
     values["use_tpu"] = True
@@ -383,9 +352,6 @@ def resolve(settings: RunSettings) -> RunSettings:
   except command_line.UsageError as error:
     raise type(error)(f"{error}{about_vocabulary(settings)}") from None
   settings = with_stored_case(settings)
-  of_recipe = recipes.values_for_model(settings.values)
-  given = settings.given | of_recipe.keys()
-  settings = dataclasses.replace(settings.replace(**of_recipe), given=given)
   if "dtype" in settings:
     settings = settings.replace(dtype=hardware.choose_dtype(settings.dtype, is_tpu))
   return settings
@@ -395,8 +361,7 @@ def load_config(settings: RunSettings) -> BertConfig:
   """Reads `--bert_config_file`, and checks the sequence length.
 
   Raises:
-    ValueError: the file is bad or missing, or `--max_seq_length`, `--freeze`, `--reinit_layers` or
-      `--recipe` does not fit it.
+    ValueError: the file is bad or missing, or `--max_seq_length` or `--freeze` does not fit it.
   """
   config = BertConfig.from_json_file(settings.bert_config_file)
   if settings.max_seq_length > config.longest_sequence:
@@ -404,8 +369,6 @@ def load_config(settings: RunSettings) -> BertConfig:
       f"Cannot use sequence length {settings.max_seq_length} because the BERT model was only "
       f"trained up to sequence length {config.longest_sequence}. Lower --max_seq_length."
     )
-  recipes.check_family(settings.values, config)
-  reinit_layers.check(settings.values, config)
   if settings.get("freeze"):  # and selects no variable
     names = [*variable_shapes.encoder_shapes(config), *variable_shapes.head_names(config)]
     variable_groups.check_frozen(settings.freeze, names)
@@ -482,13 +445,7 @@ def check_training(settings: RunSettings) -> None:
     *("save_summary_steps", "log_every_steps", "shuffle_buffer_size", "early_stopping_patience"),
     *("num_train_steps", "max_eval_steps", "max_seq_length", "max_predictions_per_seq"),
   )
-  settings.check_at_least(0, "num_warmup_steps", "eval_every_steps", "warmup_step")
-  settings.check("train_step", lambda value: 0 < value < _TOO_MANY, "from 1 to 2^31")
-  for name, other in recipes.SAME.items():
-    if {name, other} <= settings.given:
-      raise command_line.UsageError(f"--{name} and --{other} say the same: give one of them.")
-  settings.check_at_least(0, "reinit_layers")
-  settings.check("min_train_steps", lambda value: 0 <= value < _TOO_MANY, "from 0 to 2^31")
+  settings.check_at_least(0, "num_warmup_steps", "eval_every_steps")
   settings.check("seed", lambda value: abs(value) < 1 << 63, "below 2^63")
   settings.check("label_separator", bool, "what stands between two labels, not empty")
   for name in ("learning_rate", "head_learning_rate"):
@@ -496,13 +453,10 @@ def check_training(settings: RunSettings) -> None:
   settings.check("num_train_epochs", lambda value: 0 < value < math.inf, "a positive number")
   settings.check("warmup_proportion", lambda value: 0 <= value <= 1, "between 0 and 1")
   settings.check("layerwise_lr_decay", lambda value: 0 < value <= 1, "above 0 and at most 1")
-  settings.check("poly_power", lambda value: 0 < value < math.inf, "a positive number")
-  settings.check_at_least(0, "start_warmup_step", "layerwise_lr_top_power")
   if settings.use_tpu and settings.distribution_strategy != "tpu":
     raise command_line.UsageError(
       f"--use_tpu and --distribution_strategy={settings.distribution_strategy} exclude each other."
     )
-  _check_packing(settings)
   _check_labels(settings)
   if not settings.get("eval_every_steps"):
     reason = "--eval_every_steps=0 evaluates after the training alone"
@@ -528,24 +482,6 @@ def _check_labels(settings: RunSettings) -> None:
   if twice is not None or "" in labels:
     what = "an empty label" if "" in labels else f"{twice} twice"
     raise command_line.UsageError(f"--labels={','.join(labels)} has {what}.")
-
-
-def _check_packing(settings: RunSettings) -> None:
-  """Refuses what cannot be combined with rows of several sequences."""
-  if not settings.get("pack_sequences"):
-    return
-  others = {
-    "group_by_length": settings.group_by_length,
-    "gradient_accumulation_steps": settings.gradient_accumulation_steps > 1,
-    "distribution_strategy": settings.distribution_strategy != "one_device",
-    "long_text": settings.get("long_text", "truncate") != "truncate",
-  }
-  for name, is_set in others.items():
-    if is_set:
-      raise command_line.UsageError(
-        f"--pack_sequences cannot be combined with --{name}={settings.values[name]}: leave one of "
-        "them out."
-      )
 
 
 def check_split_files(settings: RunSettings) -> None:

@@ -6,7 +6,7 @@ original come first in each group. What follows from the flags is in run_setting
 
 from absl import flags
 
-from bert.scripts import path_flags, recipes
+from bert.scripts import path_flags
 from bert.scripts.flag_groups import define_tpu_flags, flag_group, mark_required
 from bert.training import distribution
 
@@ -204,12 +204,7 @@ def define_long_text_flags() -> None:
       "truncate",
       ["truncate", "windows"],
       "truncate: cut texts longer than --max_seq_length. windows: read them in several windows of "
-      "that length, whose logits are pooled.",
-    )
-    flags.DEFINE_integer(
-      "window_stride",
-      None,
-      "Word pieces from the start of a window to that of the next. [half a window]",
+      "that length, each half a window after the one before, whose logits are pooled.",
     )
     flags.DEFINE_enum(
       "window_pooling", "mean", POOLINGS, "How the logits of windows become those of the document."
@@ -229,30 +224,15 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     pad_to_max_length: whether batches may be padded to their own longest sequence with the same
       results, so that a flag turns this off.
   """
-  define_recipe_flag(recipes.FINE_TUNING if epochs else recipes.PRE_TRAINING)
   with flag_group("Training"):
     flags.DEFINE_integer("train_batch_size", 32, "Examples in a training batch, over all devices.")
     flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate of Adam.")
     if epochs:
       flags.DEFINE_float("num_train_epochs", 3.0, "Number of passes over the training data.")
-      flags.DEFINE_integer(
-        "min_train_steps", 0, "Train for at least N steps, with more epochs on small data."
-      )
-      flags.DEFINE_integer(
-        "train_step", None, "Train for N steps, in the place of --num_train_epochs."
-      )
       flags.DEFINE_float(
         "warmup_proportion",
         0.1,
         "Fraction of the steps in which the learning rate rises linearly from 0.",
-      )
-      flags.DEFINE_integer(
-        "warmup_step", None, "Number of these steps, in the place of --warmup_proportion."
-      )
-      flags.DEFINE_integer(
-        "reinit_layers",
-        0,
-        "The top N layers and the pooler start from new random values, not from --init_checkpoint.",
       )
     flags.DEFINE_integer(
       "gradient_accumulation_steps",
@@ -297,7 +277,10 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     )
 
   with flag_group("Optimizer (defaults are the original's)"):
-    flags.DEFINE_enum("optimizer", "adamw", ["adamw", "lamb"], "AdamW, or LAMB for large batches.")
+    if not epochs:
+      flags.DEFINE_enum(
+        "optimizer", "adamw", ["adamw", "lamb"], "AdamW, or LAMB for large batches."
+      )
     flags.DEFINE_bool(
       "adam_bias_correction", False, "Apply Adam's bias correction, which the original omits."
     )
@@ -310,41 +293,18 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
       *("weight_decay", 0.01, "Share of each weight that a step takes away, times its rate."),
       lower_bound=0.0,
     )
-    flags.DEFINE_bool(
-      "decay_all_variables", False, "Biases and the weights of LayerNorm decay, too, as in fairseq."
-    )
-    flags.DEFINE_float(
-      "max_grad_norm",
-      1.0,
-      "Scale the gradients of a step down to this norm of all of them together; 0: never.",
-      lower_bound=0.0,
-    )
     flags.DEFINE_enum(
       "lr_schedule",
       "original",
-      ["original", "continuous", "one_cycle", "product", "constant"],
+      ["original", "continuous", "one_cycle", "constant"],
       "original: the learning rate drops at the end of warm-up. continuous: it decays from its "
-      "peak. one_cycle: it rises and falls as half waves of the cosine. product: as in ELECTRA, "
-      "warm-up multiplies the decaying rate. constant: it stays at its peak.",
-    )
-    flags.DEFINE_float(
-      "poly_power", 1.0, "Power of the decay: 1 is a line. --lr_schedule=one_cycle has none."
-    )
-    flags.DEFINE_integer(
-      "start_warmup_step",
-      0,
-      "Warm-up starts at this step. As in ALBERT, the learning rate is negative before it.",
+      "peak. one_cycle: it rises and falls as half waves of the cosine. constant: it stays at its "
+      "peak.",
     )
     flags.DEFINE_float(
       "layerwise_lr_decay",
       1.0,
       "The learning rate of each layer is that of the layer above it times this factor.",
-    )
-    flags.DEFINE_integer(
-      "layerwise_lr_top_power",
-      0,
-      "The top layer's learning rate is --learning_rate times --layerwise_lr_decay to this power: "
-      "0, or 2 as in ELECTRA.",
     )
     flags.DEFINE_float(
       "head_learning_rate",
@@ -356,12 +316,6 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
       [],
       "What not to train: embeddings, encoder, layers:N (embeddings and the first N layers), or a "
       "regular expression on variable names. Several with commas.",
-    )
-    flags.DEFINE_bool(
-      "sum_loss",
-      False,
-      "Minimise the sum of the losses of a batch instead of their mean, as ELECTRA does in "
-      "fine-tuning. Gradients are clipped after that.",
     )
 
   with flag_group("Checkpoints and progress"):
@@ -379,39 +333,12 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
       100,
       "Log progress every N steps where standard error is no terminal and shows no progress bar.",
     )
-    flags.DEFINE_bool(
-      "plots",
-      False,
-      "Draw training curves and scores into OUTPUT_DIR/plots. Scalars are then written every 10 "
-      "steps, unless --save_summary_steps is given.",
-    )
     define_report_flag("the run ends: results, curves, the most wrong examples")
 
 
 def define_report_flag(when: str) -> None:
   """Defines `--report`, which says when the report is written, and what it shows."""
   flags.DEFINE_bool("report", True, f"Write OUTPUT_DIR/report.html when {when}.")
-
-
-def define_recipe_flag(stage: str) -> None:
-  """`--recipe`.
-
-  Args:
-    stage: of the script: `recipes.FINE_TUNING` or `recipes.PRE_TRAINING`.
-  """
-  with flag_group("Training"):
-    flags.DEFINE_enum("recipe", recipes.DEFAULT, list(recipes.RECIPES), recipes.help_of(stage))
-
-
-def define_packing_flag() -> None:
-  """The flag of scripts whose model reads packed rows."""
-  with flag_group("Speed"):
-    flags.DEFINE_bool(
-      "pack_sequences",
-      False,
-      "Put several short sequences into one row of --max_seq_length. They do not attend to each "
-      "other; results are the same. For devices on which padding costs time.",
-    )
 
 
 def define_eval_in_training_flags() -> None:

@@ -8,7 +8,6 @@ its `Teaching`.
 
 import difflib
 import json
-import os
 import subprocess
 import sys
 import time
@@ -19,14 +18,7 @@ from absl import logging
 
 from bert.io import installation
 from bert.model.configuration import BertConfig
-from bert.scripts import (
-  command_line,
-  on_request,
-  output_folder,
-  reinit_layers,
-  result_files,
-  run_files,
-)
+from bert.scripts import command_line, on_request, output_folder, result_files, run_files
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution
 
@@ -87,8 +79,8 @@ class Run:
   """
 
   informative: tuple[str, ...] = (
-    *("recipe", "train_batch_size", "learning_rate", "num_train_epochs", "min_train_steps"),
-    *("warmup_proportion", "max_seq_length", "dtype", "group_by_length", "reinit_layers"),
+    *("train_batch_size", "learning_rate", "num_train_epochs", "warmup_proportion"),
+    *("max_seq_length", "dtype", "group_by_length"),
   )
   result_keys: tuple[str, ...] = result_files.ORIGINAL_KEYS
 
@@ -131,8 +123,6 @@ class Run:
       self.use(checkpoint_path)
     if self.settings.do_export:
       distribution.on_chief(self._export, checkpoint_path)
-    if self.settings.plots:
-      distribution.on_chief(_draw, self.settings.output_dir)
     if self.settings.get("report") and self.is_reported:
       distribution.on_chief(on_request.module("report").write_at_end, self.settings)
     # At the end, where it is read; what was logged meanwhile has scrolled away.
@@ -162,8 +152,7 @@ class Run:
 
   def more_of_config(self) -> dict[str, Any]:
     """Returns attributes of the `RunConfig` that only some scripts have flags for."""
-    count = self.settings.get("reinit_layers") or 0
-    return {"reinitialized": reinit_layers.prefixes(self.bert_config, count)}
+    return {}
 
   def training_data(self) -> tuple[Callable, dict[str, int]]:
     """Returns the input_fn of the training data, and their numbers to log."""
@@ -238,12 +227,9 @@ class Run:
     eval_spec = self._eval_spec() if settings.eval_every_steps else None
     logging.info("***** Running training *****")
     log_sizes(sizes, settings.train_batch_size)
-    max_steps = None if settings.get("train_minutes") else settings.num_train_steps
-    if max_steps is None:
-      logging.info("  Num minutes = %g", settings.train_minutes)
-    else:
-      logging.info("  Num steps = %d", max_steps)
-      logging.info("  Num warm-up steps = %s", settings.num_warmup_steps)
+    max_steps = settings.num_train_steps
+    logging.info("  Num steps = %d", max_steps)
+    logging.info("  Num warm-up steps = %s", settings.num_warmup_steps)
     start = time.monotonic()
     self.estimator.train(input_fn=input_fn, max_steps=max_steps, eval_spec=eval_spec)
     logging.info("Training took %.1f s.", time.monotonic() - start)
@@ -286,11 +272,9 @@ class Run:
     return results
 
   def write_results(self, name: str, results: Mapping, keys: Iterable[str] | None = None) -> None:
-    """Writes results as `OUTPUT_DIR/<name>`, and their values for `--plots`."""
+    """Writes results as `OUTPUT_DIR/<name>`."""
     path = self.settings.path(name)
     result_files.write_eval_results(path, results, self.result_keys if keys is None else keys)
-    if self.settings.plots:
-      result_files.write_values(os.path.splitext(path)[0] + ".json", results)
 
   def _export(self, checkpoint_path: str | None) -> None:
     """Exports in a process of its own: what is exported does not depend on how it was trained."""
@@ -308,13 +292,6 @@ class Run:
     )
     if exit_code:
       sys.exit(exit_code)  # the other process has said why
-
-
-def _draw(output_dir: str) -> None:
-  """Draws what a run trained and scored. Without pictures the run is as good: errors are logged."""
-  exit_code = start_script("plots", f"--model_dir={output_dir}")
-  if exit_code:
-    logging.warning("--plots: no pictures, exit code %d.", exit_code)
 
 
 def start_script(name: str, *flags: str) -> int:

@@ -28,12 +28,8 @@ def check_task(settings: RunSettings) -> None:
   reasons = {}
   if problem_type == "regression":
     reasons["labels"] = "regression learns numbers, not classes"
-  else:
-    reasons["label_scale"] = f"it divides the numbers of regression, and this is {problem_type}"
   if problem_type != "multi_label":
     reasons["label_separator"] = "a text has one label without --problem_type=multi_label"
-  if not getattr(processor, "is_unordered", False):
-    reasons["double_unordered"] = f"the texts of {settings.task_name} have an order"
   command_line.explain_ignored_flags(reasons)
 
 
@@ -41,7 +37,6 @@ def processor_of(settings: RunSettings) -> DataProcessor:
   """Makes the processor of `--task_name`; a ValueError if it, or one of its options, is unknown."""
   options = {name: settings.values[name] for name in _OPTIONS}
   options["language"] = settings.xnli_language
-  options["train_language"] = settings.xnli_train_language
   if settings.task_name.lower() != "csv":
     return create_processor(settings.task_name, **options)
   options["data_dir"] = settings.data_dir
@@ -74,10 +69,10 @@ def processor_of_folder(settings: RunSettings, config: BertConfig, tokenizer) ->
 def check_windows(settings: RunSettings) -> None:
   """Checks the flags of `--long_text=windows` (UsageError)."""
   if settings.long_text == "truncate":
-    names = ("window_stride", "max_windows", "window_pooling")
+    names = ("max_windows", "window_pooling")
     command_line.explain_ignored_flags(dict.fromkeys(names, "it is for --long_text=windows"))
     return
-  settings.check_at_least(1, "window_stride", "max_windows")
+  settings.check_at_least(1, "max_windows")
   least = MIN_SEQ_LENGTH
   needed = f"at least {least} with --long_text=windows"
   settings.check("max_seq_length", lambda value: value >= least, needed)

@@ -220,7 +220,7 @@ class ManyRuns(Sweep[Run]):
       *sweep.program_of(self._script),
       *self._flags,
       *sweep.FLAGS_OF_RUNS,
-      # As with --plots: the picture needs more than one point every 100 steps.
+      # The curves need more than one point every 100 steps.
       f"--save_summary_steps={self._settings.save_summary_steps}",
       f"--output_dir={folder}",
       *(f"--{name}" for name in steps),

@@ -9,7 +9,6 @@ A label's type follows the problem's: a class name (classification), a float (re
 of class names (multi_label). Pure Python, no TensorFlow.
 """
 
-import copy
 import math
 from collections.abc import Sequence
 
@@ -201,14 +200,6 @@ def label_id(
   if problem_type == "multi_label":
     return [int(name in names) for name in label_list]
   return list(label_list).index(label)
-
-
-def swapped(example: InputExample) -> InputExample:
-  """Returns an example with its two texts in the other order."""
-  other = copy.copy(example)
-  other.guid = f"{example.guid}-swapped"
-  other.text_a, other.text_b = example.text_b, example.text_a
-  return other
 
 
 def texts_of(examples: Sequence[InputExample]) -> dict[str, list[str]]:

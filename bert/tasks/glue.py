@@ -24,7 +24,6 @@ class MrpcProcessor(TableProcessor):
   """MRPC: do two sentences say the same?"""
 
   metrics = ("accuracy", "f1")
-  is_unordered = True
   columns = Columns(text_a=3, text_b=4, label=0)
   test_columns = Columns(text_a=3, text_b=4)
 
@@ -82,14 +81,13 @@ class XnliProcessor(TableProcessor):
   test_columns = Columns(text_a=6, text_b=7)
   train_columns = Columns(text_a=0, text_b=1, label=2)
 
-  def __init__(self, language="zh", train_language=None, skip_bad_rows=False):
+  def __init__(self, language="zh", skip_bad_rows=False):
     super().__init__(skip_bad_rows)
     self.language = language
-    self.train_language = train_language
 
   def get_train_examples(self, data_dir):
     """See base class."""
-    name = f"multinli.train.{self.train_language or self.language}.tsv"
+    name = f"multinli.train.{self.language}.tsv"
     return self._read_examples(data_dir, os.path.join("multinli", name), "train")
 
   def get_dev_examples(self, data_dir):
@@ -131,7 +129,6 @@ class StsbProcessor(TableProcessor):
   """STS-B: how alike are two sentences, from 0 to 5? A regression."""
 
   problem_type = "regression"
-  is_unordered = True
   labels = ("score",)
   metrics = ("pearson", "spearman")
   headline_metric = "pearson"

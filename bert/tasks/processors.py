@@ -42,13 +42,11 @@ class DataProcessor:
     problem_type: "classification" (one class per example), "multi_label" or "regression".
     metrics: names of the task's official metrics, see `metrics.METRICS`.
     headline_metric: the metric that selects the best checkpoint; larger is better.
-    is_unordered: whether the two texts of an example may change places; see `--double_unordered`.
   """
 
   problem_type = "classification"
   metrics: tuple[str, ...] = ("accuracy",)
   headline_metric = "accuracy"
-  is_unordered = False
 
   def get_train_examples(self, data_dir: str) -> list[InputExample]:
     """Reads the examples to train on."""

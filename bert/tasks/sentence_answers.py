@@ -32,7 +32,6 @@ class SentenceAnswers(Answering):
     max_seq_length: int,
     label_names: Sequence[str],
     problem_type: str = "classification",
-    label_scale: float = 1.0,
     windows: WindowOptions | None = None,
     threshold: float = 0.5,
   ):
@@ -43,7 +42,6 @@ class SentenceAnswers(Answering):
     Args:
       label_names: C names, in the order of the logits.
       problem_type: `classification`, `multi_label` or `regression`.
-      label_scale: of a regression that has learnt labels divided by this.
       windows: how longer texts are read; by default they are cut.
       threshold: for multi_label, the minimum probability of a predicted label.
     """
@@ -53,7 +51,6 @@ class SentenceAnswers(Answering):
     self.label_names = () if is_score else self._labels
     self.display = "score" if is_score else "classes"
     self._problem_type = problem_type
-    self._label_scale = np.float32(label_scale)
     self._windows = windows
     self._threshold = threshold
 
@@ -69,7 +66,6 @@ class SentenceAnswers(Answering):
       max_seq_length,
       facts["labels"],
       facts["problem_type"],
-      facts.get("label_scale", 1.0),
       WindowOptions(*windows) if windows else None,
       threshold,
     )
@@ -149,7 +145,7 @@ class SentenceAnswers(Answering):
 
   def _answer(self, logits: np.ndarray) -> dict[str, Any]:
     if self._problem_type == "regression":
-      return {"score": float(logits[0] * self._label_scale)}
+      return {"score": float(logits[0])}
     answer: Mapping[str, Any]
     if self._problem_type == "multi_label":
       probabilities = sigmoid(logits)

@@ -32,7 +32,6 @@ class TagAnswers(Answering):
     max_seq_length: int,
     label_names: Sequence[str],
     doc_stride: int | None = None,
-    segment_id: int = 0,
   ):
     """Takes what a run says.
 
@@ -41,7 +40,6 @@ class TagAnswers(Answering):
     Args:
       label_names: C names, in the order of the logits.
       doc_stride: number of tokens between the starts of two windows; by default half a window.
-      segment_id: of all tokens, as in training.
 
     Raises:
       ValueError: a length cannot be.
@@ -50,18 +48,15 @@ class TagAnswers(Answering):
     self._labels = list(label_names)
     self.label_names = self._labels
     self._stride = tagging.check_lengths(max_seq_length, doc_stride)
-    self._segment_id = segment_id
 
   @classmethod
-  def of_run(cls, facts, settings, tokenizer, max_seq_length, *, doc_stride=None, segment_id=None):
-    """Makes that of a run, which has the options' values where they are None."""
+  def of_run(cls, facts, settings, tokenizer, max_seq_length, *, doc_stride=None):
+    """Makes that of a run, whose stride it has where the option is None."""
     # None, the default of the flag, is half a window; so is one that a shorter window has not.
     trained_with = settings.get("doc_stride")
     if doc_stride is None and trained_with is not None and trained_with <= max_seq_length - 2:
       doc_stride = trained_with
-    if segment_id is None:
-      segment_id = settings.get("segment_id", 0)
-    return cls(kind_of(facts), tokenizer, max_seq_length, facts["labels"], doc_stride, segment_id)
+    return cls(kind_of(facts), tokenizer, max_seq_length, facts["labels"], doc_stride)
 
   @classmethod
   def facts_of_outputs(cls, outputs, label_names):
@@ -78,7 +73,7 @@ class TagAnswers(Answering):
       {
         "input_ids": self.tokenizer.convert_tokens_to_ids(tokens),
         "input_mask": [1] * len(tokens),
-        "segment_ids": [self._segment_id] * len(tokens),
+        "segment_ids": [0] * len(tokens),
         "places": list(places),
       }
       for tokens, places in made

@@ -78,7 +78,6 @@ def convert_examples_to_features(
   stride: int | None = None,
   label_scheme: str | None = None,
   shown: int = _LOGGED,
-  segment_id: int = 0,
 ) -> Iterator[TagFeatures]:
   """Yields the windows of all sentences; in order, the words predicted in them are all words.
 
@@ -92,7 +91,6 @@ def convert_examples_to_features(
     label_scheme: the scheme of the sentences' labels; by default `scheme`.
     shown: of how many sentences the first window is logged; those of the rest of the first five
       are debug messages.
-    segment_id: of all tokens.
 
   Raises:
     ValueError: `max_seq_length` leaves no room, or `stride` would skip tokens.
@@ -104,7 +102,7 @@ def convert_examples_to_features(
     if example.labels is not None:
       labels = convert_labels(example.labels, label_scheme or scheme, scheme)
       ids = [label_ids.get(label, NO_LABEL) for label in labels]
-    windows_of_example = _windows_of(example, ids, tokenizer, max_seq_length, stride, segment_id)
+    windows_of_example = _windows_of(example, ids, tokenizer, max_seq_length, stride)
     for number, (feature, tokens) in enumerate(windows_of_example):
       if index < _LOGGED and not number:
         level = logging.INFO if index < shown else logging.DEBUG
@@ -112,7 +110,7 @@ def convert_examples_to_features(
       yield feature
 
 
-def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_id):
+def _windows_of(example, label_ids, tokenizer, max_seq_length, stride):
   """Yields a sentence's windows, and the tokens of each."""
   layout = layout_of(tokenizer)
   for tokens, places in windows_of_words(example.words, tokenizer, max_seq_length, stride):
@@ -124,7 +122,7 @@ def _windows_of(example, label_ids, tokenizer, max_seq_length, stride, segment_i
     feature = TagFeatures(
       input_ids=tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
       input_mask=[1] * len(tokens) + padding,
-      segment_ids=[segment_id] * len(tokens) + padding,
+      segment_ids=[0] * max_seq_length,
       label_ids=labels,
       word_mask=is_word,
     )

@@ -11,7 +11,7 @@ A document is one example, with one label, one loss and one line of predictions,
 evaluation. The rules:
 
 * The first window is what `--long_text=truncate` reads. A document that fits has one window.
-* Each window begins `--window_stride` tokens after the start of the one before. The last one moves
+* Each window begins half a window after the start of the one before. The last one moves
   back so that it is full: in a mean, a short fragment would count as much as a full window.
 * Of a pair, the longer text (of two equally long, the first) is read in windows, and each window
   repeats what truncation leaves of the other: all of it, or as much as half a window holds.

@@ -86,16 +86,13 @@ class Estimator:
     """Returns the model's variables, once one of the modes was built."""
     return self._variables.store
 
-  def train(
-    self, input_fn, max_steps: int | None = None, eval_spec: EvalSpec | None = None
-  ) -> "Estimator":
+  def train(self, input_fn, max_steps: int, eval_spec: EvalSpec | None = None) -> "Estimator":
     """Trains until `global_step` is `max_steps`, from the newest checkpoint of `model_dir` on.
 
     Args:
       input_fn: `input_fn(params)` returns a dataset of batches. `params["skip_examples"]` is the
         number of examples the run has consumed: the dataset must begin after them.
-      max_steps: steps of the whole run, those before a resumption included. None with
-        `RunConfig.clock`, which then says when the run ends.
+      max_steps: steps of the whole run, those before a resumption included.
       eval_spec: evaluation during training, best weights, early stopping.
 
     Returns:
@@ -110,9 +107,7 @@ class Estimator:
       out_of_memory.OutOfMemoryError: the message says what to lower.
       ValueError: the data or an option is bad.
     """
-    if (max_steps is None) != (self.config.clock is not None):
-      raise ValueError("Estimator.train needs either max_steps or RunConfig.clock.")
-    if max_steps is not None and max_steps <= 0:
+    if max_steps <= 0:
       raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
     self._check_batch_size()
     self.trained_steps = 0
@@ -120,18 +115,14 @@ class Estimator:
       self._train(input_fn, max_steps, eval_spec)
     return self
 
-  def _train(self, input_fn, max_steps: int | None, eval_spec: EvalSpec | None) -> None:
+  def _train(self, input_fn, max_steps: int, eval_spec: EvalSpec | None) -> None:
     """See `train`; called with checked arguments and with `model_dir` locked."""
     newest = self.latest_checkpoint()
     step, state = self._saved_state(newest)
     self._check_workers(max_steps, step)
     self._variables.clean(newest)
-    clock = self.config.clock
-    if clock:
-      clock.start(state.trained_seconds, state.save_seconds)
-    if clock.left() <= 0 if clock else step >= max_steps:
-      what = "its time was used up" if clock else "max_steps has already saved"
-      logging.info("Skipping training since %s.", what)
+    if step >= max_steps:
+      logging.info("Skipping training since max_steps has already saved.")
       return
     self._start_over(is_new=newest is None)
     variables = self._variables
@@ -155,11 +146,8 @@ class Estimator:
         variables.resume(newest)
       else:
         variables.initialise(graph.init_checkpoint, is_training=True)
-        if clock:  # which learns how long saving takes
-          with clock.saving():
-            variables.save(0, state)
       training = Training(self.config, graph, data, variables, tracker)
-      training.run(step, max_steps, state, is_saved=bool(newest or clock))
+      training.run(step, max_steps, state, is_saved=bool(newest))
       self.trained_steps = int(variables.global_step.numpy()) - step
 
   def evaluate(
@@ -218,7 +206,6 @@ class Estimator:
     """Checks that replicas and micro-batches are of equal size: else means have unequal weights."""
     batch_size = self.params.get("train_batch_size")
     replicas, parts = self._strategy.num_replicas_in_sync, self.config.gradient_accumulation_steps
-    parts *= self.config.batch_ramp.parts if self.config.batch_ramp else 1
     if batch_size is not None and batch_size % (replicas * parts):
       raise ValueError(
         f"train_batch_size={batch_size} does not divide into {replicas} replica(s) times "
@@ -235,7 +222,7 @@ class Estimator:
     with atomic_files.hold_folder(self.config.model_dir):
       yield
 
-  def _check_workers(self, max_steps: int | None, step: int) -> None:
+  def _check_workers(self, max_steps: int, step: int) -> None:
     """Refuses workers that have other flags or do not see the chief's checkpoint."""
     facts = {
       "the step to resume from": step,
@@ -271,8 +258,6 @@ class Estimator:
     name = self._batch_size_name(mode)
     if name in params:
       params["batch_size"] = params[name]
-    if mode == ModeKeys.TRAIN and self.config.batch_ramp:
-      params["batch_size"] //= self.config.batch_ramp.parts
     return params
 
   def _how_to_save_memory(self, mode: str) -> str:

@@ -36,23 +36,11 @@ def accumulate(step_fn: Callable, batch, parts: int):
     train_op, scalars = step_fn(batch, 0)
     return train_op, train_op.gradients, scalars
   batch = tf.nest.map_structure(lambda tensor: _split(tensor, parts), batch)
-  return accumulate_parts(step_fn, _part(batch, 0), lambda i: _part(batch, i), parts)
-
-
-def accumulate_parts(step_fn: Callable, first_part, part_of: Callable, parts):
-  """Averages gradients over micro-batches that are fetched one by one; as `accumulate`.
-
-  Args:
-    step_fn: as there.
-    first_part: nested tensors `[B / parts, ...]`.
-    part_of: `part_of(i)` -> the part with this number, `i` an int32 `[]` of 1 or more.
-    parts: their number, int or int32 `[]`.
-  """
-  train_op, scalars = step_fn(first_part, 0)
+  train_op, scalars = step_fn(_part(batch, 0), 0)
   first = _flatten(train_op.gradients)
 
   def body(i, scalars, *sums):
-    more, more_scalars = step_fn(part_of(i), i)
+    more, more_scalars = step_fn(_part(batch, i), i)
     return i + 1, scalars + more_scalars, *_add(more.gradients, sums)
 
   # The loop waits for the first part and runs one part at a time, or all would lie in memory.

@@ -21,7 +21,7 @@ from bert.model.variables import (
   traced_once,
   use_store,
 )
-from bert.training.gradient_accumulation import accumulate, accumulate_parts
+from bert.training.gradient_accumulation import accumulate
 from bert.training.hardware import without_collections
 from bert.training.run_config import EstimatorSpec, ModeKeys, RunConfig
 
@@ -51,8 +51,6 @@ class Model:
     # A loss that is a weighted mean depends on whether the batch comes in parts.
     parts = self.config.gradient_accumulation_steps if mode == ModeKeys.TRAIN else 1
     params = {**self.params, "gradient_accumulation_steps": parts}
-    if self.config.clock and mode == ModeKeys.TRAIN:
-      params["progress"] = self.config.clock.progress
     spec = self.model_fn(features, labels, mode, params)
     if mode != ModeKeys.PREDICT and spec.loss is None:
       raise ValueError(f"model_fn returned no loss for mode {mode!r}.")
@@ -166,9 +164,7 @@ class TrainingGraph:
   def _step(self, iterator, with_all_scalars):
     """Makes a step on all replicas: scalars, examples, amounts, and bad step or -1."""
     strategy = self._model.strategy
-    replica_step = functools.partial(
-      self._replica_step, self._model.store, draw=lambda: next(iterator)
-    )
+    replica_step = functools.partial(self._replica_step, self._model.store)
     scalars, examples, step, is_sound = strategy.run(
       replica_step, args=(next(iterator), with_all_scalars)
     )
@@ -183,23 +179,17 @@ class TrainingGraph:
     amounts = tf.cast(per_example, tf.float64) * tf.cast(examples, tf.float64)
     return scalars, examples, amounts, bad_step
 
-  def _replica_step(self, store, batch, with_all_scalars, draw=None):
+  def _replica_step(self, store, batch, with_all_scalars):
     """Computes and applies gradients on one replica. Runs inside a trace, in its thread."""
-    config, examples = self._model.config, batch_size(batch)
+    examples = batch_size(batch)
     with use_store(store):
       step = tf.identity(get_global_step())
 
       def forward(part_of_batch, part):
         return self._forward(part_of_batch, part, step, with_all_scalars)
 
-      if config.batch_ramp is None:
-        parts = config.gradient_accumulation_steps
-        train_op, gradients, scalars = accumulate(forward, batch, parts)
-      else:
-        progress = config.clock.progress if config.clock else None
-        parts = config.batch_ramp.parts_at(step, progress)
-        examples *= tf.cast(parts, tf.int64)
-        train_op, gradients, scalars = accumulate_parts(forward, batch, lambda i: draw(), parts)
+      parts = self._model.config.gradient_accumulation_steps
+      train_op, gradients, scalars = accumulate(forward, batch, parts)
       gradients = _mean_over_replicas(gradients)
       # Without data no step is made: operations that do not read the batch, such as the count of
       # steps or weight decay, would otherwise run in the very call that finds the data at an end.
@@ -218,8 +208,7 @@ class TrainingGraph:
     context = tf.distribute.get_replica_context()
     replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
     # Each replica and each part draws its own dropout bits; the first of all those of the seed.
-    config = self._model.config
-    parts = config.batch_ramp.parts if config.batch_ramp else config.gradient_accumulation_steps
+    parts = self._model.config.gradient_accumulation_steps
     stream = replica * parts + tf.cast(part, tf.int64)
     with random_stream(self._seed + stream * 1_000_003, step):
       spec = self._model.call(batch, ModeKeys.TRAIN)

@@ -11,7 +11,7 @@ Training repeats, shuffles in a buffer of 100, and batches. The order derives fr
 so a resumed run drops as many shuffled records as were consumed, unparsed, and continues with the
 very next batch. Each batch is cut to its own longest example: padding costs time and does not
 change results. For less padding, `group_by_length` puts examples of similar lengths into one batch
-(length_groups.py), or `pack_sequences` puts several into one row (sequence_packing.py).
+(length_groups.py).
 
 Reading, parsing and all that follows are operations of a graph without Python. They run in threads
 of their own, two batches ahead of the training step.
@@ -32,7 +32,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from bert.io.record_files import REMEDY, RecordError, compression_of, read_manifest, records_of
-from bert.training import length_groups, sequence_packing
+from bert.training import length_groups
 
 # As in the original; the buffer holds serialized records, so it takes little memory.
 SHUFFLE_BUFFER = 100
@@ -62,8 +62,7 @@ class RecordInputFn:
 
   Raises:
     RecordError: a file is missing or empty, or its first record does not match `features`.
-    ValueError: `group_by_length` and `pack_sequences` are both given, though sequences of equal
-      length leave no gaps to fill; or one of them without an `input_mask`, which gives lengths.
+    ValueError: `group_by_length` is given without an `input_mask`, which gives lengths.
   """
 
   files: Any  # a file or several, in reading order
@@ -86,19 +85,12 @@ class RecordInputFn:
   transform: Transform | None = None
   # In training, make batches of similar lengths by `input_mask`. Evaluation keeps its order.
   group_by_length: bool = False
-  # Put several examples into one row, see `sequence_packing.pack`. A batch still has B examples,
-  # but fewer rows. `length_features` are those with a value for each token.
-  pack_sequences: bool = False
-  # Number of rows of each packed batch; by default the number it needs.
-  packed_rows: int | None = None
   # Finds the first record that is wrong; by default, one that does not match `features`.
   first_fault: Callable[[], ValueError | None] | None = None
 
   def __post_init__(self):
     """Checks the arguments and the first records."""
-    if self.group_by_length and self.pack_sequences:
-      raise ValueError("group_by_length and pack_sequences exclude each other.")
-    if (self.group_by_length or self.pack_sequences) and "input_mask" not in self.features:
+    if self.group_by_length and "input_mask" not in self.features:
       raise ValueError("Without 'input_mask' among the features, lengths are unknown.")
     files = [self.files] if isinstance(self.files, (str, os.PathLike)) else self.files
     object.__setattr__(self, "files", [os.fspath(file) for file in files])
@@ -133,12 +125,9 @@ class RecordInputFn:
     return batches.prefetch(2).with_options(_options())
 
   def _finish(self, seed, numbers, batch):
-    """Parses a batch of records, transforms it, and cuts or packs it."""
+    """Parses a batch of records, transforms it, and trims it."""
     parsed = _parse(batch, self.features)
     parsed = parsed if self.transform is None else self.transform(parsed, numbers, seed)
-    if self.pack_sequences:
-      paddings = dict.fromkeys(self.length_features, 0)
-      return sequence_packing.pack(parsed, num_rows=self.packed_rows, token_features=paddings)
     return (
       parsed
       if self.pad_to_max_length

@@ -88,8 +88,7 @@ class ModelVariables:
       return
     checkpoint = finding.find(init_checkpoint)
     prefix = checkpoint.prefix
-    reinitialized = self._config.reinitialized if is_training else ()
-    report = loading.init_from_checkpoint(checkpoint, self.weights(), reinitialized=reinitialized)
+    report = loading.init_from_checkpoint(checkpoint, self.weights())
     self.store.draw(report.loaded)
     self.is_filled = True
     logging.info("%s", report.summary())

@@ -22,9 +22,7 @@ import tensorflow as tf
 from bert import modeling
 from bert.model import families, heads, replaced_tokens
 from bert.model.configuration import BertConfig
-from bert.model.task_head import packing_of
 from bert.model.training_flops import pretraining_flops, replaced_token_flops
-from bert.training import sequence_packing
 
 Features = Mapping[str, tf.Tensor]
 
@@ -161,9 +159,8 @@ def _words_and_sizes(features, words: "_Words", flops_of) -> dict[str, Any]:
 
 def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: bool) -> Outputs:
   """Computes the losses of masked tokens, and of pairs where records have their labels."""
-  packing = packing_of(features)
-  model = encoder(config, features["input_ids"], features, setting, **packing)
-  words = _word_outputs(config, features, setting, model, is_packed=bool(packing))
+  model = encoder(config, features["input_ids"], features, setting)
+  words = _word_outputs(config, features, setting, model)
   summaries = _words_and_sizes(features, words, functools.partial(pretraining_flops, config))
   # Without a pooler there is no head for pairs, and ELECTRA's records have none.
   if "next_sentence_labels" not in features or not config.family.has_pooler:
@@ -196,12 +193,10 @@ class _Words(NamedTuple):
   logits: Callable[[], tf.Tensor]  # gives float32 `[B * P, V]`, computed anew
 
 
-def _word_outputs(config, features, setting, model, *, is_packed: bool = False) -> _Words:
+def _word_outputs(config, features, setting, model) -> _Words:
   sequence_output = model.get_sequence_output()
   weights = features["masked_lm_weights"]
-  positions = _positions(features, is_packed)
-  if is_packed:
-    sequence_output = tf.reshape(sequence_output, [1, -1, config.hidden_size])
+  positions = _positions(features)
   loss, losses, log_probs = heads.get_masked_lm_output(
     config,
     sequence_output,
@@ -221,11 +216,10 @@ def _word_outputs(config, features, setting, model, *, is_packed: bool = False) 
   return _Words(loss, losses, log_probs, logits)
 
 
-def _positions(features, is_packed: bool) -> tf.Tensor:
-  """Returns masked positions, int32 `[B, P]`; `[1, B * P]` through all rows of a packed batch."""
+def _positions(features) -> tf.Tensor:
+  """Returns masked positions, int32 `[B, P]`."""
   # Without weight a position counts for nothing, but it has to exist in a batch that was cut.
-  positions = tf.where(features["masked_lm_weights"] != 0, features["masked_lm_positions"], 0)
-  return tf.reshape(positions, [1, -1]) if is_packed else positions
+  return tf.where(features["masked_lm_weights"] != 0, features["masked_lm_positions"], 0)
 
 
 def _word_accuracy(features, words: _Words) -> Callable[[], tf.Tensor]:
@@ -329,19 +323,16 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
   """Trains a generator on masked tokens, and the discriminator on which tokens it replaced."""
   if not config.family.has_generator:
     raise ValueError(f"The objective electra is for ELECTRA's models, not {config.family.title}'s.")
-  packing = packing_of(features)
   words = _generator(config, features, setting, options)
   drawn = _drawn_words(features, words, options, config.vocab_size)  # [B, P]
-  replaced = _replaced(features, drawn, is_packed=bool(packing))
-  discriminator = encoder(config, replaced.input_ids, features, setting, **packing)
+  replaced = replaced_tokens.replace(
+    features["input_ids"], _positions(features), features["masked_lm_ids"], drawn
+  )
+  discriminator = encoder(config, replaced.input_ids, features, setting)
   logits = replaced_tokens.discriminator_logits(
     config, discriminator.get_sequence_output(), setting.dtype
   )
   labels, mask = replaced.is_replaced, features["input_mask"]
-  if packing:  # back to a row for each sequence
-    logits, labels, mask = (
-      sequence_packing.unpack(each, features, tf.shape(mask)[1]) for each in (logits, labels, mask)
-    )
   disc_loss, disc_losses = replaced_tokens.detection_loss(logits, labels, mask, setting.parts)
   loss = options.gen_weight * words.loss + options.disc_weight * disc_loss
   predictions = tf.cast(logits > 0, tf.int32)
@@ -371,17 +362,6 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
   return Outputs(loss, summaries, tensors)
 
 
-def _replaced(features, drawn, is_packed: bool) -> replaced_tokens.Replaced:
-  """Writes drawn tokens `[B, P]` to the masked positions of sequences, or of rows of them."""
-  ids, positions = features["input_ids"], _positions(features, is_packed)
-  inputs = [ids, positions, features["masked_lm_ids"], drawn]
-  if not is_packed:
-    return replaced_tokens.replace(*inputs)
-  # Places count through all rows; the first one, [CLS], stands for those without a word.
-  flat = replaced_tokens.replace(*[tf.reshape(each, [1, -1]) for each in inputs])
-  return replaced_tokens.Replaced(*[tf.reshape(each, tf.shape(ids)) for each in flat])
-
-
 def _generator_config(config, options: ElectraOptions) -> BertConfig | None:
   """Returns the generator's configuration; None for one that draws all tokens alike."""
   if options.generator == "uniform":
@@ -398,13 +378,12 @@ def _generator(config, features, setting: Setting, options: ElectraOptions) -> _
   generator_config = _generator_config(config, options)
   if generator_config is None:
     return _uniform_words(features, config.vocab_size)
-  packing = packing_of(features)
   scopes = {}
   if options.generator == "small":
     own = options.untied_generator_embeddings
     scopes = {"scope": "generator", "embedding_scope": "generator" if own else config.family.scope}
-  model = encoder(generator_config, features["input_ids"], features, setting, **scopes, **packing)
-  return _word_outputs(generator_config, features, setting, model, is_packed=bool(packing))
+  model = encoder(generator_config, features["input_ids"], features, setting, **scopes)
+  return _word_outputs(generator_config, features, setting, model)
 
 
 def _uniform_words(features, vocab_size: int) -> _Words:

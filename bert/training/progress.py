@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import logging as std_logging
-import math
 import os
 import sys
 import time
@@ -92,11 +91,10 @@ class Totals:
 class Progress:
   """A bar on a terminal, lines in a log: step, loss, speeds, time left."""
 
-  def __init__(self, config: RunConfig, step: int, max_steps: float):
-    """Shows nothing yet; `max_steps` is infinity where the clock says when the run ends."""
+  def __init__(self, config: RunConfig, step: int, max_steps: int):
+    """Shows nothing yet."""
     self._every = config.log_every_steps
-    self._clock = config.clock
-    self._max_steps = None if math.isinf(max_steps) else int(max_steps)
+    self._max_steps = max_steps
     # At the first call of `update`: the step before it has compiled, so time is counted from there.
     self._first: Totals | None = None
     self._first_step, self._first_time = step, 0.0
@@ -158,8 +156,6 @@ class Progress:
   def _update_bar(self, step: int, loss: float, speeds: dict[str, float]) -> None:
     shown = {name: f"{value:.4g}" for name, value in self._shown.items()}
     shown |= {name.replace("/", "_per_"): f"{value:.1f}" for name, value in speeds.items()}
-    if self._clock:
-      shown["left"] = _interval(self._clock.left())
     self._bar.set_postfix({"loss": f"{loss:.4f}", **shown}, refresh=False)
     self._bar.update(step - self._bar.n)
 
@@ -167,18 +163,11 @@ class Progress:
     parts = [f"loss {loss:.4f}"]
     parts += [f"{name} {value:.4g}" for name, value in self._shown.items()]
     parts += [f"{value:.1f} {name}" for name, value in speeds.items()]
-    if self._clock:
-      parts.append(f"{_interval(self._clock.left())} left")
-    elif step > self._first_step or is_last:
+    if step > self._first_step or is_last:
       seconds_per_step = (time.perf_counter() - self._first_time) / max(1, step - self._first_step)
-      parts.append(f"{_interval(seconds_per_step * (self._max_steps - step))} left")
-    of = "" if self._max_steps is None else f"/{self._max_steps}"
-    logging.info("step %d%s, %s", step, of, ", ".join(parts))
-
-
-def _interval(seconds: float) -> str:
-  """Formats minutes and seconds, as the bar shows them."""
-  return tqdm.tqdm.format_interval(seconds)
+      left = seconds_per_step * (self._max_steps - step)
+      parts.append(f"{tqdm.tqdm.format_interval(left)} left")
+    logging.info("step %d/%d, %s", step, self._max_steps, ", ".join(parts))
 
 
 def _logs_to_stderr() -> bool:

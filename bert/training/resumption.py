@@ -16,6 +16,7 @@ from absl import logging
 
 from bert.checkpoints import model_files, reading
 from bert.model.configuration import BertConfig
+from bert.model.task_head import check_retired
 
 
 class ResumeMismatchError(ValueError):
@@ -39,8 +40,6 @@ class RunState:
   evaluations_without_improvement: int = 0  # in a row, up to now
   # Whether it went on without an evaluation that keeps the best weights, after one that did.
   left_best: bool = False
-  trained_seconds: float = 0.0  # by the clock of a run that has one, see `clock.Clock`
-  save_seconds: float = 0.0  # how long its last checkpoint took
   # Name -> what the run has consumed, for each of `EstimatorSpec.rates`: tokens, FLOPs.
   totals: dict[str, float] = dataclasses.field(default_factory=dict)
 
@@ -75,8 +74,11 @@ def check_same_run(
 
   Raises:
     ResumeMismatchError: names the keys that differ, with both values.
+    ValueError: it was trained with a flag that this version does not support.
   """
-  saved = reading.read_state(prefix).get("fingerprint", {}) if prefix else {}
+  state = reading.read_state(prefix) if prefix else {}
+  saved = state.get("fingerprint", {})
+  check_retired({**state.get("informative", {}), **saved})
   if saved and not fingerprint.keys() <= saved.keys():
     saved = {**_values_of_config(prefix), **saved}
   found = differences(saved, fingerprint, ignored)

@@ -2,13 +2,9 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
-
-if TYPE_CHECKING:  # few runs have one: whoever asks for it makes it
-  from bert.training.batch_ramp import BatchRamp
-  from bert.training.clock import Clock
 
 
 class ModeKeys:
@@ -79,13 +75,7 @@ class RunConfig:
     strategy: `tf.distribute` strategy; None for one device.
     fingerprint: JSON-able facts that must be equal to resume (model shape, vocabulary, labels).
     informative: JSON-able facts whose change is only logged (rate, epochs, batch size).
-    reinitialized: name prefixes of variables that start a training with random values, whatever
-      `init_checkpoint` has.
     show_progress: a progress bar instead of lines; None: when standard error is a terminal.
-    clock: trains for a time instead of a number of steps, see `clock.Clock`. One device, one step
-      per call.
-    batch_ramp: batches that grow up to `train_batch_size`, see `batch_ramp.BatchRamp`. One device,
-      no gradient accumulation beside it.
   """
 
   model_dir: str
@@ -99,16 +89,9 @@ class RunConfig:
   strategy: tf.distribute.Strategy | None = None
   fingerprint: dict[str, Any] = dataclasses.field(default_factory=dict)
   informative: dict[str, Any] = dataclasses.field(default_factory=dict)
-  reinitialized: tuple[str, ...] = ()
   show_progress: bool | None = None
-  clock: "Clock | None" = None
-  batch_ramp: "BatchRamp | None" = None
 
   def __post_init__(self):
-    if self.clock and (self.strategy is not None or self.steps_per_loop > 1):
-      raise ValueError("RunConfig.clock needs one device and steps_per_loop=1.")
-    if self.batch_ramp and (self.strategy is not None or self.gradient_accumulation_steps > 1):
-      raise ValueError("RunConfig.batch_ramp needs one device and no gradient accumulation.")
     _check_at_least_one(
       self,
       "save_checkpoints_steps",

@@ -9,7 +9,6 @@ import math
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 from absl import logging
@@ -24,9 +23,6 @@ from bert.training.resumption import RunState
 from bert.training.run_config import RunConfig
 from bert.training.stop_signals import StopSignals
 from bert.training.training_data import TrainingData
-
-if TYPE_CHECKING:
-  from bert.training.clock import Clock
 
 # Exit code after SIGTERM and a saved checkpoint, as if the signal had ended the process.
 EXIT_CODE_SIGTERM = 128 + signal.SIGTERM
@@ -52,7 +48,6 @@ class Training:
     self._data = data
     self._variables = variables
     self._tracker = tracker
-    self._clock = config.clock
     # Of the last step.
     self._scalars: dict[str, float] = {}
     self._batch_examples = 0
@@ -61,18 +56,18 @@ class Training:
     self._seconds = 0.0
     self._rate_amounts: dict[str, float] = {}
 
-  def run(self, step: int, max_steps: int | None, state: RunState, is_saved: bool = True) -> None:
+  def run(self, step: int, max_steps: int, state: RunState, is_saved: bool = True) -> None:
     """Trains to the end; between steps in this order: report, evaluate, save, stop.
 
     Args:
       step: steps finished.
-      max_steps: the last step; None if the clock of the config says when the run ends.
+      max_steps: the last step.
       state: of the run at `step`; it is updated.
       is_saved: whether `step` is saved; if not, it is while the next one is computed.
     """
     self._step = step
     self._saved_step = step if is_saved else None
-    self._max_steps: float = math.inf if max_steps is None else max_steps
+    self._max_steps = max_steps
     self._state = state
     self._finished = False
     self._written = self._totals()
@@ -114,16 +109,13 @@ class Training:
   def _advance(self) -> None:
     """Runs steps up to the next one that needs a report, an evaluation or a checkpoint."""
     end = self._next_stop()
-    if self._clock and self._clock.is_last():
-      self._max_steps = end
     count, is_shown = end - self._step, self._is_shown(end)
     begin = time.perf_counter()
     try:
-      with self._clock.step() if self._clock else contextlib.nullcontext():
-        with self._saving_first():
-          outputs = self._graph.run(
-            self._data.iterator, tf.constant(count, tf.int64), tf.constant(is_shown)
-          )
+      with self._saving_first():
+        outputs = self._graph.run(
+          self._data.iterator, tf.constant(count, tf.int64), tf.constant(is_shown)
+        )
     except tf.errors.OutOfRangeError:
       self._end_of_data()
       return
@@ -136,8 +128,6 @@ class Training:
     self._step += count
     self._state.examples += int(examples)
     self._batch_examples = int(examples) // count
-    if self._clock and self._clock.is_over():
-      self._max_steps = min(self._max_steps, self._step)
     self._finished = self._step >= self._max_steps
 
   def _diverge(self, bad_step: int) -> None:
@@ -204,8 +194,7 @@ class Training:
       raise ValueError("There is nothing to train on: the input_fn gave no batch.")
     self._state.examples += (step - self._step) * self._batch_examples
     self._step, self._finished = step, True
-    of = "" if math.isinf(self._max_steps) else f" of {self._max_steps}"
-    logging.warning("The training data ended at step %d%s.", step, of)
+    logging.warning("The training data ended at step %d of %d.", step, self._max_steps)
 
   def _is_due(self, period: int) -> bool:
     return self._finished or self._step % period == 0
@@ -229,8 +218,7 @@ class Training:
     return self._step >= self._max_steps
 
   def _evaluate(self) -> None:
-    with self._clock.stopped() if self._clock else contextlib.nullcontext():
-      self._finished |= self._tracker.evaluate(self._step, self._state)
+    self._finished |= self._tracker.evaluate(self._step, self._state)
 
   def _saving_first(self) -> contextlib.AbstractContextManager[None]:
     """Saves the step that the run begins with, if it is new, while the first one is computed.
@@ -245,22 +233,11 @@ class Training:
   def _save(self) -> None:
     if self._step == self._saved_step:
       return
-    if self._clock is None:
-      self._variables.save(self._step, self._state)
-    else:
-      self._save_with_time(self._clock)
+    self._variables.save(self._step, self._state)
     self._saved_step = self._step
 
-  def _save_with_time(self, clock: "Clock") -> None:
-    """Saves with the time that is spent once the checkpoint is complete, as far as it is known."""
-    spent = clock.spent() + clock.save_seconds
-    self._state.trained_seconds = clock.seconds if self._is_at_end() else spent
-    self._state.save_seconds = clock.save_seconds
-    with clock.saving():
-      self._variables.save(self._step, self._state)
 
-
-def _next_stop(step: int, max_steps: float, steps_per_loop: int, periods: list[int]) -> int:
+def _next_stop(step: int, max_steps: int, steps_per_loop: int, periods: list[int]) -> int:
   """Computes the next step at which to return to Python.
 
   Example:
@@ -269,4 +246,4 @@ def _next_stop(step: int, max_steps: float, steps_per_loop: int, periods: list[i
     >>> _next_stop(8, max_steps=100, steps_per_loop=8, periods=[10, 25])
     10
   """
-  return int(min([step + steps_per_loop, max_steps, *((step // p + 1) * p for p in periods)]))
+  return min([step + steps_per_loop, max_steps, *((step // p + 1) * p for p in periods)])

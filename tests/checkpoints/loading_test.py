@@ -82,22 +82,6 @@ def test_initialising_by_name(tmp_path):
   ]
 
 
-def test_what_is_drawn_anew_is_left_as_it_is(tmp_path):
-  model = {**_model(width=5), "bert/other": tf.Variable([1.0])}
-  prefix = save(tmp_path, 20)
-  values = {**values_of(20), "bert/other": np.float32([7.0])}
-  prefix = saving.save(str(tmp_path), 21, values, {})
-  # The shape of the kernel does not fit the checkpoint's, which matters no more.
-  report = loading.init_from_checkpoint(prefix, model, reinitialized=(KERNEL, "output_"))
-  assert report.loaded == ["bert/other"]
-  assert report.reinitialized == [KERNEL, "output_weights", "output_bias"]
-  assert (report.missing, report.mismatched) == ([], [])
-  assert not model[KERNEL].numpy().any()
-  assert report.summary().splitlines() == [
-    f"Initialised from {tmp_path}/model.ckpt-21: 1 of 4 variables loaded.",
-    f"  drawn anew, as asked for (3): {KERNEL}, output_weights, output_bias",
-    "  unexpected, not used (1): bert/embeddings/word_embeddings",
-  ]
 
 
 def test_a_head_of_another_size_starts_fresh(tmp_path):

@@ -90,26 +90,6 @@ def test_labels_without_a_font_are_numbered(drawn, tmp_path, monkeypatch):
   )
   drawing.plot_confusion_matrix(np.eye(3, dtype=int), ["好", "差", "neutral"], tmp_path / "a.png")
   assert names_of(drawn[0].axes[0]) == (["#0", "#1", "#2"], ["#0", "#1", "#2 neutral"])
-  drawing.plot_scores({"好": dict.fromkeys(("precision", "recall", "f1", "support"), 1)}, "b.png")
-  assert names_of(drawn[1].axes[0])[1] == ["#0 (1)"]
-
-
-def test_scores_are_bars_and_marks_in_percent(drawn, tmp_path):
-  scores = {
-    "LOC": {"precision": 0.93, "recall": 0.95, "f1": 0.94, "support": 1668.0},
-    "PER": {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 17.0},
-  }
-  drawing.plot_scores(scores, tmp_path / "a.png", "Entities")
-  [panel] = drawn[0].axes
-  assert [bar.get_width() for bar in panel.patches] == pytest.approx([94.0, 0.0])
-  precision, recall = panel.get_lines()
-  assert precision.get_xdata() == pytest.approx([93.0, 0.0])
-  assert recall.get_xdata() == pytest.approx([95.0, 0.0])
-  assert [text.get_text() for text in panel.get_yticklabels()] == ["LOC (1,668)", "PER (17)"]
-  assert [text.get_text() for text in panel.texts] == ["94.0", "0.0", "F1"]
-  assert panel.yaxis_inverted(), "the first type is on top"
-  assert panel.get_xlim() == (0, 100)
-  assert_apart([*panel.texts, *panel.get_yticklabels()], drawn[0])
 
 
 def attention(pieces: int, maps: int) -> np.ndarray:

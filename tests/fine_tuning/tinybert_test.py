@@ -95,7 +95,7 @@ def test_runs_of_several_seeds_share_their_records(task, tmp_path):
     ({"label_weight": 0.1}, "--label_weight has no effect with --method=tinybert"),
     ({"stage": "layers", "layer_epochs": 2}, "--layer_epochs is for --stage=task"),
     ({"layer_epochs": -1}, "--layer_epochs=-1.0: must be a positive number"),
-    ({"pack_sequences": True}, "--pack_sequences is not supported with --stage=task"),
+    ({"long_text": "windows"}, "--long_text is not supported with --stage=task"),
   ],
 )
 def test_what_cannot_be_is_one_clear_line(task, tmp_path, changes, message):

@@ -117,7 +117,6 @@ RUNS: dict[str, list[Command]] = {
       _own_table("documents", **_model("documents"), long_text="windows", max_seq_length=8),
     )
   ],
-  "classifier_packing": [("run_classifier", {**_MRPC, "pack_sequences": True})],
   "classifier_regression": [("run_classifier", _own_table("numbers", problem_type="regression"))],
   "classifier_multi_label": [
     ("run_classifier", _own_table("topics", problem_type="multi_label", label_separator=";"))
@@ -129,14 +128,13 @@ RUNS: dict[str, list[Command]] = {
   "classifier_many": [("run_classifier", {**_MRPC, "num_runs": 2})],
   "classifier_accumulation": [("run_classifier", {**_MRPC, "gradient_accumulation_steps": 2})],
   "classifier_grouping": [("run_classifier", {**_MRPC, "group_by_length": True})],
-  "classifier_both_orders": [("run_classifier", {**_MRPC, "double_unordered": True})],
   "classifier_options": [
     (
       "run_classifier",
       {
         **_MRPC,
-        **{"lr_schedule": "product", "layerwise_lr_decay": 0.8, "optimizer": "lamb"},
-        **{"init_checkpoint": "{}/teachers/mrpc", "reinit_layers": 1, "fast": True},
+        **{"lr_schedule": "one_cycle", "layerwise_lr_decay": 0.8},
+        **{"init_checkpoint": "{}/teachers/mrpc", "fast": True},
         **_model("teachers/mrpc"),
       },
     )
@@ -154,7 +152,7 @@ RUNS: dict[str, list[Command]] = {
   "ner_windows": [
     ("run_ner", {**_NER, "doc_stride": 4, "model_scheme": "bioes", "eval_every_steps": 4})
   ],
-  "ner_average": _many("run_ner", {**_NER, "segment_id": 1}),
+  "ner_average": _many("run_ner", _NER),
   "swag": [("run_swag", _SWAG)],
   "swag_average": _many("run_swag", _SWAG),
   "swag_accumulation": [

@@ -43,6 +43,15 @@ IGNORED = re.compile(
   r"|manifest\.json: .*(seconds|time)"
   r"|^out/results\.(txt: line|json: runs)"
 )
+_RETIRED = "|".join(
+  (
+    *("recipe", "train_step", "warmup_step", "min_train_steps", "reinit_layers", "label_scale"),
+    *("poly_power", "start_warmup_step", "layerwise_lr_top_power", "sum_loss", "segment_id"),
+    *("decay_all_variables", "max_grad_norm", "optimizer", "plots", "pack_sequences"),
+    *("double_unordered", "xnli_train_language", "window_stride", "train_minutes"),
+    *("first_batch_size", "dropout", "initializer_range"),
+  )
+)
 # Pattern of a kind of runs and a name, `ner/out/a.json: key` -> why it differs from the checkout
 # that was the last one to be compared with.
 ON_PURPOSE: dict[str, str] = {
@@ -52,8 +61,9 @@ ON_PURPOSE: dict[str, str] = {
   ),
   r"features/\w+\.key\.json: result$": "it is the number of records for every task",
   r"flags\.json: plugin$": "every script has --plugin",
+  rf"(flags\.json: |state/(informative|fingerprint)/)({_RETIRED})$": "flags that are gone",
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
-  r"^ner_average/.*(key\.json|outputs_\w+\.npz): key$": "the key of records has --segment_id",
+  r"^ner_average/.*(key\.json|outputs_\w+\.npz): key$": "--segment_id is gone from the key",
 }
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 MOST_SHOWN = 12

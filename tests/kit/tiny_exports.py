@@ -26,7 +26,7 @@ _WINDOWS = {"long_text": "windows", "window_stride": 5, "max_windows": 4, "windo
 MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
   "classes": ({"problem_type": "classification", "labels": ["no", "yes"]}, {}),
   "topics": ({"problem_type": "multi_label", "labels": ["a", "b", "päť"], **_WINDOWS}, {}),
-  "score": ({"problem_type": "regression", "labels": ["x"], "label_scale": 5.0}, {}),
+  "score": ({"problem_type": "regression", "labels": ["x"]}, {}),
   "spans": (
     {"task_name": "squad", "version_2_with_negative": True},
     {"doc_stride": 5, "max_query_length": 6},

@@ -13,7 +13,7 @@ from tests.kit import every_script
 
 # Beside the flags of `every_script.RUNS`: processes, all steps of the main job, learned pieces.
 _CHANGED = {
-  "run_classifier": {"do_predict": True, "plots": True, "save_checkpoints_steps": 1},
+  "run_classifier": {"do_predict": True, "save_checkpoints_steps": 1},
   "run_pretraining": {"num_train_steps": 2},
   "create_pretraining_data": {"num_workers": 2},
   "create_vocab": {"extend": "", "vocab_size": 60, "num_workers": 2},

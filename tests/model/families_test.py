@@ -156,15 +156,6 @@ def test_fast_paths_change_no_value(family):
     assert_close(unpadded["sequence_output"], expected, "sequence, unpadded")
     first = BertModel(config, False, *inputs, only_pooled_output=True)
     assert_close(first.get_pooled_output(), plain["pooled_output"], "first token alone")
-    # Two sequences in one row, against each of them in a row of its own.
-    packed_ids = np.concatenate([ids[1, :5], ids[2, :2]])[None]
-    packed = BertModel(
-      *(config, False, packed_ids, np.ones_like(packed_ids), packed_ids % 2),
-      position_ids=np.array([[0, 1, 2, 3, 4, 0, 1]]),
-      sequence_ids=np.array([[0, 0, 0, 0, 0, 1, 1]]),
-      first_positions=np.array([0, 5]),
-    )
-    assert_close(packed.get_pooled_output(), plain["pooled_output"][1:], "packed")
     low = BertModel(config, False, *inputs, dtype=tf.bfloat16)
     assert_close(low.get_pooled_output(), plain["pooled_output"], "bfloat16", atol=0.1)
 

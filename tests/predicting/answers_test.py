@@ -61,7 +61,7 @@ TASKS = {
   "classes": (LABELS, {}, [*TEXTS, *PAIRS]),
   "windows": ({**LABELS, "problem_type": "multi_label", **WINDOWS}, {}, [*TEXTS, *PAIRS]),
   "mean of windows": ({**LABELS, **WINDOWS, "window_pooling": "mean"}, {}, [*TEXTS, *PAIRS]),
-  "score": ({"labels": ["x"], "problem_type": "regression", "label_scale": 5.0}, {}, PAIRS),
+  "score": ({"labels": ["x"], "problem_type": "regression"}, {}, PAIRS),
   "spans": ({**SQUAD, "version_2_with_negative": False}, LENGTHS, QUESTIONS),
   "spans or none": (SQUAD, LENGTHS, QUESTIONS),
   "masked padding": (SQUAD, {**LENGTHS, "pad_to_longest": True}, QUESTIONS),

@@ -1,4 +1,4 @@
-"""Tests of what must not change a result of run_classifier.py: padding, batches, packed rows."""
+"""Tests of what must not change a result of run_classifier.py: padding and batches."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,7 @@ import tensorflow as tf
 from bert import modeling, run_classifier
 from bert.model.variables import VariableStore, use_store
 from bert.training.estimator import ModeKeys
-from tests.kit import tiny_bert
-from tests.kit.script_runs import Script, table, tensors
+from tests.kit.script_runs import Script, table
 from tests.kit.tiny_sentences import CONFIG, VOCAB
 
 script = Script(run_classifier)
@@ -30,26 +29,10 @@ def test_padding_and_batch_size_change_no_probability(mrpc, tmp_path):
     {"pad_to_max_length": True},
     {"predict_batch_size": 1},
     {"max_seq_length": 32, "pad_to_max_length": True, "predict_batch_size": 4},
-    {"max_seq_length": 32, "pack_sequences": True, "predict_batch_size": 5},
   ):
     run_well(**{**values, **options}, do_predict=True)
     found = numbers(tmp_path / "out" / "test_results.tsv")
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5, err_msg=str(options))
-
-
-@pytest.mark.ci
-def test_packed_rows_train_as_plain_ones(mrpc, tmp_path):
-  """Without dropout, whose bits belong to places in rows."""
-  config = tmp_path / "bert_config.json"
-  tiny_bert.write_config(config, len(VOCAB), **tiny_bert.NO_DROPOUT)
-  values = {**mrpc.flags, "bert_config_file": config, "init_checkpoint": mrpc.out / "model.ckpt-0"}
-  values |= {"num_train_epochs": 2.0, "learning_rate": 1e-3, "do_train": True}
-  weights = {}
-  for packed in (False, True):
-    run_well(**{**values, "output_dir": tmp_path / str(packed)}, pack_sequences=packed)
-    weights[packed] = tensors(tmp_path / str(packed) / "model.ckpt-5")
-  for name, plain in weights[False].items():
-    np.testing.assert_allclose(weights[True][name], plain, rtol=0, atol=2e-5, err_msg=name)
 
 
 def logits_of(config, store, ids, mask):

@@ -11,15 +11,11 @@ from bert import run_classifier, tokenization
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig
-from bert.predicting.predictor import Predictor
-from bert.tasks.classification import InputExample, convert_single_example, swapped
+from bert.tasks.classification import InputExample, convert_single_example
 from bert.tasks.glue import MrpcProcessor
 from bert.training.estimator import ModeKeys
-from tests.kit import tiny_bert
 from tests.kit.families import load_recorded
 from tests.kit.recorded_configs import electra_config
-from tests.kit.script_runs import Script, results_in
-from tests.kit.tiny_sentences import VOCAB
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 # Softmax of scores does not see the bias of keys: its gradient is rounding only.
@@ -167,7 +163,8 @@ def test_features_equal_electras(golden_dir, data_dir):
     assert_features(example, record, ["0", "1"], tokenizer, "mrpc_label_ids", 48)
   [place] = [i for i, each in enumerate(records) if each["text_a"] == other["text_b"]]
   assert other["mrpc_eid"] == len(examples) + place
-  assert_features(swapped(examples[place]), other, ["0", "1"], tokenizer, "mrpc_label_ids", 48)
+  swapped = InputExample("", other["text_a"], other["text_b"], examples[place].label)
+  assert_features(swapped, other, ["0", "1"], tokenizer, "mrpc_label_ids", 48)
 
 
 def test_features_equal_alberts(golden_dir, data_dir):
@@ -182,35 +179,3 @@ def test_features_equal_alberts(golden_dir, data_dir):
   for example, record in zip(examples, records, strict=False):
     assert example.guid == record["guid"]
     assert_features(example, record, ["0", "1"], tokenizer, "label_id", 64)
-
-
-def test_a_swapped_example():
-  example = InputExample("train-1", "a", "b", "1", source="train.tsv, line 2")
-  other = swapped(example)
-  assert (other.guid, other.text_a, other.text_b, other.label) == ("train-1-swapped", "b", "a", "1")
-  assert (example.text_a, other.source) == ("a", "train.tsv, line 2")
-
-
-@pytest.mark.slow
-def test_scaled_labels_are_learnt_and_predictions_keep_their_scale(tmp_path):
-  """A run, its export and the function of its folder predict the same scores, from 0 to 5."""
-  flags = tiny_bert.write(tmp_path / "model", VOCAB, model_type="electra", embedding_size=8)
-  data = tmp_path / "data"
-  data.mkdir()
-  rows = [f"{text}\t{score}" for text, score in (("good film", 5), ("bad film", 0))] * 20
-  for name in ("train", "dev", "test"):
-    (data / f"{name}.tsv").write_text("\n".join(["text_a\tlabel", *rows]) + "\n")
-  values = {**flags, "task_name": "csv", "problem_type": "regression", "data_dir": data}
-  values |= {"output_dir": tmp_path / "out", "max_seq_length": 16, "label_scale": 5.0}
-  values |= {"learning_rate": 0.01, "num_train_epochs": 20.0, "train_batch_size": 8}
-  values |= {"lr_schedule": "product", "sum_loss": True}
-  script = Script(run_classifier)
-  script.run_well(**values, do_train=True, do_eval=True, do_predict=True, do_export=True)
-  scores = np.loadtxt(tmp_path / "out" / "test_results.tsv")[:2]
-  assert abs(scores - [5, 0]).max() < 1.0
-  answers = Predictor.from_run(tmp_path / "out")(["good film", "bad film"])
-  found = [answer["score"] for answer in answers]
-  np.testing.assert_allclose(found, scores, atol=1e-4)
-  assert results_in(tmp_path / "out" / "eval_results.txt")["eval_loss"] < 1.0 / 25
-  message = script.error_of(**{**values, "label_scale": 1.0}, do_predict=True)
-  assert "label_scale was 5.0, now 1.0" in message

@@ -131,14 +131,6 @@ def test_one_message_before_any_work(model, tmp_path, name):
   assert not list(tmp_path.rglob("label_map.json")) or name == "too short"
 
 
-@pytest.mark.parametrize(
-  "other", [{"group_by_length": True}, {"gradient_accumulation_steps": 2}, {"long_text": "windows"}]
-)
-def test_what_packing_does_not_go_with_is_refused(mrpc, tmp_path, other):
-  values = {**mrpc.flags, "output_dir": tmp_path / "out", "do_train": True, "pack_sequences": True}
-  assert f"--{next(iter(other))}=" in error_of(**values, **other)
-
-
 @pytest.mark.usefixtures("fake_estimator")
 def test_malformed_rows_can_be_left_out(mrpc, tmp_path):
   values = mrpc.copied_to(tmp_path)
@@ -193,7 +185,6 @@ def test_fast_stands_for_other_flags_but_for_those_that_are_given(mrpc, tmp_path
     ({"fast": True, **long}, "auto", True),
     ({"fast": True, **long, "dtype": "bfloat16", "group_by_length": False}, "bfloat16", False),
     ({"fast": True, "group_by_length": True}, "auto", True),
-    ({"fast": True, **long, "pack_sequences": True}, "auto", False),
   ]
   for flags_given, dtype, group in cases:
     run_well(**{**values, **flags_given})

@@ -109,7 +109,6 @@ def test_the_cap_is_told_and_may_differ_in_prediction(trained, tmp_path):
   [
     ({"long_text": "truncate"}, "do_eval", "long_text was 'windows', now 'truncate'"),
     ({"window_pooling": "max"}, "do_eval", "window_pooling was 'mean', now 'max'"),
-    ({"window_stride": 2}, "do_train", "window_stride was 3, now 2"),
     ({"max_windows": 4}, "do_train", "max_windows was 8, now 4"),
   ],
 )
@@ -121,7 +120,6 @@ def test_a_run_with_other_windows_is_refused(trained, change, mode, told):
 @pytest.mark.parametrize(
   ("change", "told"),
   [
-    ({"window_stride": 0}, "--window_stride=0: must be at least 1"),
     ({"max_windows": 0}, "--max_windows=0: must be at least 1"),
     ({"max_seq_length": 4}, "--max_seq_length=4: must be at least 5 with --long_text=windows"),
     ({"window_pooling": "sum"}, 'takes one of mean, max, not "sum"'),
@@ -134,10 +132,10 @@ def test_a_bad_flag_is_told(trained, tmp_path, change, told):
 
 
 def test_a_flag_without_effect_is_told(trained, tmp_path):
-  values = {**trained.flags, "long_text": "truncate", "window_stride": 3}
+  values = {**trained.flags, "long_text": "truncate", "max_windows": 3}
   err = script.run_well(**{**values, "output_dir": tmp_path / "out"}, do_predict=True).err
-  assert "Flag --window_stride has no effect: it is for --long_text=windows." in err
-  assert "--max_windows" not in err
+  assert "Flag --max_windows has no effect: it is for --long_text=windows." in err
+  assert "--window_pooling" not in err
 
 
 @pytest.mark.ci

@@ -66,26 +66,6 @@ def test_skipping_padding_changes_neither_loss_nor_gradients():
     np.testing.assert_allclose(ours / scale, plain / scale, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("is_masked", [True, False], ids=["masked", "dynamic"])
-def test_packed_rows_train_as_plain_ones(unmasked, model, tmp_path, is_masked):
-  """Without dropout, whose bits belong to places in rows."""
-  config = tmp_path / "bert_config.json"
-  config.write_text(json.dumps({**CONFIG, **tiny_bert.NO_DROPOUT}))
-  values = {**(model if is_masked else unmasked), "bert_config_file": config, "do_train": True}
-  values |= {"num_train_steps": 4, "num_warmup_steps": 0}
-  weights, told = {}, {}
-  for packed in (False, True):
-    out = tmp_path / str(packed)
-    run_well(**values, output_dir=out, pack_sequences=packed, save_summary_steps=1)
-    weights[packed], told[packed] = tensors(out / "model.ckpt-4"), series_in(out)
-  for name in ("loss", "masked_lm_loss", "masked_lm_accuracy", "tokens_per_example"):
-    plain = list(told[False][name].values())
-    assert list(told[True][name].values()) == pytest.approx(plain, abs=1e-5), name
-  for name, plain in weights[False].items():
-    np.testing.assert_allclose(weights[True][name], plain, rtol=0, atol=5e-5, err_msg=name)
-
-
 def test_a_masked_position_without_weight_may_be_anything(trained, tmp_path):
   """Other programs fill up with other positions than 0, and batches are cut shorter than those."""
   odd = make_records(8, masked_each=2, longest=8)

@@ -12,9 +12,8 @@ from bert.io.record_files import write_records
 from bert.model.variables import VariableStore, use_store
 from bert.pretraining import electra_masks
 from bert.pretraining.dynamic_masking import Masking
-from bert.training import sequence_packing
 from bert.training.estimator import ModeKeys
-from bert.training.pretraining_objectives import ElectraOptions, Setting, objective_of
+from bert.training.pretraining_objectives import ElectraOptions, objective_of
 from tests.kit.event_files import series_in
 from tests.kit.families import load_variables
 from tests.kit.recorded_configs import electra_config
@@ -271,28 +270,6 @@ def test_another_objective_or_generator_cannot_resume(electra, tmp_path):
   run_well(**values, objective="mlm")
   error = error_of(**{**values, "num_train_steps": 2})
   assert "was trained with other settings than this run: objective was 'mlm', now 'elec" in error
-
-
-@pytest.mark.parametrize("name", ["electra", pytest.param("mlm", marks=pytest.mark.ci)])
-def test_packed_sequences_have_the_same_losses(golden_dir, name):
-  _, [batch, *_] = electra_batches(golden_dir)
-  # Shorter by turns, so that two fit into a row; no mask lies beyond the new ends.
-  kept = tf.sequence_mask([48, 20, 28, 16, 30, 48], 48)
-  keys = ("input_ids", "input_mask", "segment_ids")
-  batch |= {key: tf.where(kept, batch[key], 0) for key in keys}
-  inside = tf.gather(tf.cast(kept, tf.int32), batch["masked_lm_positions"], batch_dims=1)
-  batch["masked_lm_weights"] *= tf.cast(inside, tf.float32)
-  batch["masked_lm_positions"] *= inside
-  packed = sequence_packing.pack(batch)
-  assert packed["input_ids"].shape[0] < 6
-  found = []
-  objective = objective_of(name, ElectraOptions())
-  for features in (batch, packed):
-    with use_store(VariableStore(seed=1)):
-      outputs = objective.outputs(electra_config(golden_dir), features, Setting(is_training=False))
-    metrics = objective.metric_fn(**{k: v.numpy() for k, v in outputs.metric_tensors.items()})
-    found.append({"loss": float(outputs.loss), **metrics})
-  assert found[0] == pytest.approx(found[1], rel=1e-5)
 
 
 @pytest.mark.parametrize(

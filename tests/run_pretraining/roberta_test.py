@@ -6,14 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert import create_pretraining_data, run_classifier, run_pretraining
 from bert.io.record_files import manifest_path, write_records
-from bert.model.configuration import BertConfig
-from bert.model.variables import VariableStore, use_store
-from bert.training import sequence_packing
-from bert.training.pretraining_objectives import Setting, objective_of
 from tests.kit import byte_pairs, conversions
 from tests.kit.event_files import series_in
 from tests.kit.script_runs import Script, results_in, tensors, values_in
@@ -140,31 +135,6 @@ def test_20_steps_from_records_equal_transformers(golden_dir, tmp_path):
   scalars = series_in(tmp_path / "out")["masked_lm_loss"]
   losses = [scalars[step] for step in range(1, 21)]
   np.testing.assert_allclose(losses, data["losses"], rtol=1e-5)
-
-
-@pytest.mark.ci
-def test_packed_sequences_have_the_same_losses(roberta):
-  """Rows of several sequences, whose positions begin anew behind `pad_token_id`."""
-  records = values_in(masked(roberta)["input_file"])[:6]
-  columns = {name: np.array([record[name] for record in records]) for name in records[0]}
-  batch = {name: value.astype(np.int32) for name, value in columns.items()}
-  kept = np.arange(32) < np.array([32, 8, 20, 14, 9, 30])[:, None]
-  batch["input_ids"] = np.where(kept, batch["input_ids"], 1)
-  batch["input_mask"] *= kept
-  inside = np.take_along_axis(batch["input_mask"], batch["masked_lm_positions"], axis=1)
-  batch["masked_lm_weights"] = (inside * columns["masked_lm_weights"]).astype(np.float32)
-  batch["masked_lm_positions"] *= inside
-  features = {name: tf.constant(value) for name, value in batch.items()}
-  packed = sequence_packing.pack(features)
-  assert packed["input_ids"].shape[0] < 6
-  losses = []
-  for each in (features, packed):
-    with use_store(VariableStore(seed=1)):
-      outputs = objective_of("mlm").outputs(
-        BertConfig.from_dict(CONFIG), each, Setting(is_training=False)
-      )
-    losses.append(float(outputs.loss))
-  assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""run_ner.py and run_swag.py on tiny models of ELECTRA and ALBERT, with the recipes of both.
+"""run_ner.py and run_swag.py on tiny models of ELECTRA and ALBERT.
 
 Alone: python -m pytest -m ci tests/scripts/families_test.py
 """
@@ -26,7 +26,8 @@ def test_tags(family, tmp_path):
   flags = tiny_bert.write(tmp_path, tiny_entities.VOCAB, **tiny_entities.SIZES, **FAMILIES[family])
   for name, count, seed in (("train", 64, 1), ("valid", 20, 2), ("test", 12, 3)):
     tiny_entities.write_conll(tmp_path / f"{name}.conll", tiny_entities.sentences(count, seed))
-  flags |= {**SIZES, "data_dir": tmp_path, "output_dir": tmp_path / "out", "recipe": family}
+  scheme = "bioes" if family == "electra" else "bio"
+  flags |= {**SIZES, "data_dir": tmp_path, "output_dir": tmp_path / "out", "model_scheme": scheme}
   Script(run_ner).run_well(
     **flags, num_train_epochs=12.0, do_train=True, do_eval=True, do_predict=True
   )
@@ -34,7 +35,6 @@ def test_tags(family, tmp_path):
   read = conll_files.read_conll(tmp_path / "out" / "predictions.conll")
   texts = [" ".join(each.words) for each in read.examples]
   answers = Predictor.from_run(tmp_path / "out")(texts)
-  scheme = "bioes" if family == "electra" else "bio"
   for answer, example in zip(answers, read.examples, strict=True):
     tags = answer["tags"]
     entities = label_schemes.entities_of(tags, scheme)  # the script writes what they stand for
@@ -50,6 +50,6 @@ def test_choices(family, tmp_path):
   flags = tiny_bert.write(tmp_path, tiny_choices.VOCAB, **tiny_choices.SIZES, **FAMILIES[family])
   for name, count, seed in (("train", 32, 1), ("val", 8, 2)):
     tiny_choices.write_csv(tmp_path / f"{name}.csv", tiny_choices.questions(count, seed))
-  flags |= {**SIZES, "data_dir": tmp_path, "output_dir": tmp_path / "out", "recipe": family}
+  flags |= {**SIZES, "data_dir": tmp_path, "output_dir": tmp_path / "out"}
   Script(run_swag).run_well(**flags, num_train_epochs=2.0, do_train=True, do_eval=True)
   assert results_in(tmp_path / "out" / "eval_results.txt")["eval_accuracy"] >= 0.0

@@ -92,12 +92,12 @@ def test_every_setting_that_is_read_for_features_is_in_their_key(train, name):
     assert run.key_of(examples) != key, flag
 
 
-def test_records_of_other_segments_are_not_shared(files, tmp_path):
+def test_records_of_other_windows_are_not_shared(files, tmp_path):
   flags = every_script.flags("run_ner", files, tmp_path, features_dir=tmp_path / "features")
   script = every_script.script("run_ner")
   script.run_well(**flags)
   values_in(tmp_path / "features/train.tf_record")
-  message = script.error_of(**{**flags, "output_dir": tmp_path / "other", "segment_id": 1})
+  message = script.error_of(**{**flags, "output_dir": tmp_path / "other", "doc_stride": 1})
   assert "train.tf_record was made from other data or with other settings" in message
 
 

@@ -85,15 +85,9 @@ _FLAGS = [
   (run_classifier, "--max_seq_length=0", "--max_seq_length=0: must be at least 1"),
   (
     run_classifier,
-    "--long_text=windows --window_stride=0",
-    "--window_stride=0: must be at least 1",
-  ),
-  (
-    run_classifier,
     "--long_text=windows --max_seq_length=3",
     "--max_seq_length=3: must be at least",
   ),
-  (run_classifier, "--pack_sequences --group_by_length", "--group_by_length=True: leave one"),
   (
     *(run_classifier, "--use_tpu --distribution_strategy=mirrored"),
     "--use_tpu and --distribution_strategy=mirrored exclude each other",
@@ -119,7 +113,7 @@ _FLAGS = [
   (run_classifier, "--data_dir=", "--data_dir= is empty"),
   (run_classifier, "--output_dir=", "--output_dir= is empty"),
   (run_classifier, "--dtype=fp16", "float16, auto", "Did you mean float16?"),
-  (run_classifier, "--optimizer=adam", "Did you mean adamw?"),
+  (run_pretraining, "--optimizer=adam", "Did you mean adamw?"),
   (run_classifier, "--flagfile={}", "Cannot read the flag file", "Is a directory"),
   (convert_checkpoint, "--command=to_transformer", "Did you mean to_transformers?"),
   (run_classifier, "--data_dir={}/vocab.txt", "vocab.txt is a file. Give the folder"),

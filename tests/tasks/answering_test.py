@@ -95,13 +95,13 @@ def test_one_class_is_a_ranker():
   assert task.relevance(answer, scores) == pytest.approx(1 / (1 + np.exp(-2)))
 
 
-def test_a_regression_has_one_score_in_its_own_unit():
-  task = made("sentences", problem_type="regression", labels=[], label_scale=5.0)
+def test_a_regression_has_one_score():
+  task = made("sentences", problem_type="regression", labels=[])
   scores = [{"logits": np.array([0.5], np.float32)}]
   answer = task.answer(task.example, [{}], scores)
-  assert task.predictions(answer, scores) == [{"label": "score", "score": 2.5}]
+  assert task.predictions(answer, scores) == [{"label": "score", "score": 0.5}]
   assert task.predictions(answer, scores, raw_scores=True) == [{"label": "score", "score": 0.5}]
-  assert (task.relevance(answer, scores), task.display, task.label_names) == (2.5, "score", ())
+  assert (task.relevance(answer, scores), task.display, task.label_names) == (0.5, "score", ())
 
 
 def test_entities_have_the_names_of_transformers():

@@ -39,9 +39,6 @@ ALLOWED = {
   ("bert/keras3/answer_beam.py", "squad"): "the same layer",
   ("bert/keras3/models.py", "squad"): "the same layer, an attribute of its model",
   ("bert/predicting/saved_texts.py", "similarity"): "an output of exports, which says: needs pairs",
-  # Published tables.
-  ("bert/scripts/recipes.py", "squad"): "authors' flags for data sets: SQuAD among those of GLUE",
-  ("bert/scripts/recipes.py", "ner"): "authors' flags for data sets",
   # Scripts about one task; a word to newcomers and to type checkers.
   ("run_glue.py", "run_classifier"): "a grid over runs of this script: GLUE's tasks are its own",
   ("bert/sweeps/glue_sweep.py", "run_classifier"): "the program of such a run",

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from bert.io.record_files import RecordError, records_of, serialize_example, write_records
-from bert.training import sequence_packing
 from bert.training.input_pipeline import classifier_features, record_input_fn
 
 LENGTH = 32
@@ -247,76 +246,11 @@ def test_evaluation_keeps_its_order_when_training_is_grouped(tmp_path):
   assert labels(dataset) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
-# Several examples in one row.
-
-
-@pytest.mark.parametrize("is_training", [True, False])
-def test_packed_batches_hold_the_same_examples(tmp_path, is_training):
-  path = write_mixed(tmp_path / "a", count=70)
-  plain, packed = (
-    record_input_fn(path, classifier_features(LENGTH), is_training, False, pack_sequences=pack)(
-      params(batch_size=16)
-    ).take(5)
-    for pack in (False, True)
-  )
-  rows = []
-  for one, other in zip(plain, packed, strict=True):
-    np.testing.assert_array_equal(one["label_ids"], other["label_ids"])
-    length = one["input_ids"].shape[1]
-    for name in ("input_ids", "input_mask", "segment_ids"):
-      unpacked = sequence_packing.unpack(other[name], other, length)
-      np.testing.assert_array_equal(unpacked, one[name])
-    assert other["input_ids"].shape[1] == LENGTH
-    rows.append(other["input_ids"].shape[0])
-  assert max(rows) <= 12
-  assert padding_share(packed, 5) < 0.2
-
-
-def test_packed_training_goes_on_after_skipped_examples(tmp_path):
-  path = write_mixed(tmp_path / "a", count=70)
-  straight = labels(train_fn(path, pack_sequences=True)(params()), 40)
-  assert labels(train_fn(path, pack_sequences=True)(params(skip_examples=40)), 30) == straight[10:]
-
-
-def test_packed_rows_of_a_fixed_number_have_static_shapes(tmp_path):
-  path = write_mixed(tmp_path / "a")
-  dataset = train_fn(path, pack_sequences=True, packed_rows=14)(params(batch_size=16))
-  assert dataset.element_spec["input_ids"].shape == [14, LENGTH]
-  assert dataset.element_spec["first_positions"].shape == [16]
-  assert dataset.element_spec["label_ids"].shape == [16]
-  assert labels(dataset, 3) == labels(train_fn(path)(params(batch_size=16)), 3)
-  too_few = train_fn(path, pack_sequences=True, packed_rows=2)
-  with pytest.raises(tf.errors.InvalidArgumentError, match="does not fit into 2 rows of 32 tokens"):
-    labels(too_few(params(batch_size=16)), 3)
-
-
-def test_masks_drawn_while_reading_move_with_their_example(tmp_path):
-  """What a transform adds is packed, too."""
-
-  def transform(features, numbers, seed):
-    del seed
-    places = tf.cast(numbers % 3, tf.int32)[:, tf.newaxis]
-    return {**features, "masked_lm_positions": places}
-
-  path = write_mixed(tmp_path / "a", count=30)
-  packed = next(
-    iter(eval_fn(path, transform=transform, pack_sequences=True)(params(batch_size=30)))
-  )
-  flat_positions = tf.reshape(packed["position_ids"], [-1])
-  lengths = tf.reduce_sum(sequence_packing.unpack(packed["input_mask"], packed, LENGTH), axis=1)
-  found = tf.gather(flat_positions, packed["masked_lm_positions"])[:, 0]
-  for number, (place, length) in enumerate(zip(found.numpy(), lengths.numpy(), strict=True)):
-    assert place == number % 3 or number % 3 >= length
-
-
-def test_grouping_and_packing_exclude_each_other_and_need_lengths(tmp_path):
+def test_grouping_needs_lengths(tmp_path):
   path = write(tmp_path / "a", count=3)
-  with pytest.raises(ValueError, match="exclude each other"):
-    train_fn(path, group_by_length=True, pack_sequences=True)
   features = {"input_ids": tf.io.FixedLenFeature([LENGTH], tf.int64)}
-  for option in ("group_by_length", "pack_sequences"):
-    with pytest.raises(ValueError, match="input_mask"):
-      record_input_fn(path, features, True, True, **{option: True})
+  with pytest.raises(ValueError, match="input_mask"):
+    record_input_fn(path, features, True, True, group_by_length=True)
 
 
 # Compressed files.

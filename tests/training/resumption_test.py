@@ -50,6 +50,18 @@ def test_finished_run_is_skipped(tmp_path, caplog):
   assert "Skipping training since max_steps has already saved." in caplog.text
 
 
+@pytest.mark.parametrize(
+  ("kind", "flag", "usual", "other"),
+  [("fingerprint", "label_scale", 1.0, 5.0), ("informative", "segment_id", 0, 1)],
+)
+def test_a_run_of_a_flag_that_is_gone_is_refused(tmp_path, kind, flag, usual, other):
+  for value in (usual, other):
+    make(tmp_path / str(value), **{kind: {flag: value}}).train(train_input_fn, 1)
+  make(tmp_path / str(usual)).train(train_input_fn, 2)
+  with pytest.raises(ValueError, match=f"trained with --{flag}={other}, which this version does"):
+    make(tmp_path / str(other)).train(train_input_fn, 2)
+
+
 def test_one_estimator_goes_on_like_two(tmp_path):
   model = make(tmp_path / "a")
   model.train(train_input_fn, 3).train(train_input_fn, 6)
@@ -178,28 +190,6 @@ def test_a_first_checkpoint_that_cannot_be_written_ends_the_run(tmp_path, monkey
   with pytest.raises(bundle_files.CheckpointError, match="the disk is full"):
     make(tmp_path).train(train_input_fn, 5)
   assert finding.latest(str(tmp_path)) is None
-
-
-def test_variables_are_drawn_anew_once_for_training_alone(tmp_path, caplog):
-  make(tmp_path / "source", seed=1).train(train_input_fn, 4)
-  source = str(tmp_path / "source" / "model.ckpt-4")
-  params, config = {"init": source, "dropout": True}, {"reinitialized": ("toy/kernel",), "seed": 2}
-  caplog.clear()
-  run, parts = (make(tmp_path / name, params, **config) for name in ("run", "parts"))
-  fresh = make(tmp_path / "fresh", params, seed=2)
-  assert run.evaluate(eval_input_fn) == fresh.evaluate(eval_input_fn), "nothing is drawn for this"
-  run.train(train_input_fn, 6)
-  assert "RANDOM" not in caplog.text
-  first, initial = tensors(source), tensors(str(tmp_path / "run" / "model.ckpt-0"))
-  make(tmp_path / "scratch", seed=2).train(train_input_fn, 1)
-  random = tensors(str(tmp_path / "scratch" / "model.ckpt-0"))
-  np.testing.assert_array_equal(initial["toy/kernel"], random["toy/kernel"])
-  for name in ("toy/embeddings", "toy/bias"):
-    np.testing.assert_array_equal(initial[name], first[name])
-
-  parts.train(train_input_fn, 3)
-  make(tmp_path / "parts", params, **config).train(train_input_fn, 6)
-  assert_same_tensors(*(str(tmp_path / name / "model.ckpt-6") for name in ("run", "parts")))
 
 
 def test_evaluation_takes_the_path_then_the_newest_then_init(tmp_path):
