@@ -286,12 +286,18 @@ def _verdict_of_groups(runs, groups):
     return None, "No task has a score.", []
   (_, value), *others = runs.averages.items()
   sentences = [f"{name} it is {figure(other)}." for name, other in others]
-  return figure(value), f"mean over {counted(sum(bool(each.best) for each in groups), 'task')}", sentences
+  return (
+    figure(value),
+    f"mean over {counted(sum(bool(each.best) for each in groups), 'task')}",
+    sentences,
+  )
 
 
 def _verdict_of_two(group: Group, metric: str, examples):
   first, second = group.entries
-  scores = [each.results.get(group.metrics[0]) if group.metrics else None for each in (first, second)]
+  scores = [
+    each.results.get(group.metrics[0]) if group.metrics else None for each in (first, second)
+  ]
   if None in scores:
     return None, f"One of the runs has no {metric or 'result'} of an evaluation.", []
   difference = scores[1] - scores[0]

@@ -183,9 +183,7 @@ def _of_tasks(folder: str, found: Mapping[str, Any], page: str) -> Runs:
   )
 
 
-def _of_grid(
-  folder: str, task: str, run: Mapping[str, Any], best: str | None, page: str
-) -> Entry:
+def _of_grid(folder: str, task: str, run: Mapping[str, Any], best: str | None, page: str) -> Entry:
   """Returns a run of a grid; results of earlier versions lack steps, seconds, and collapse."""
   path = os.path.join(folder, os.path.basename(run["folder"]))
   setting = f"rate {run['learning_rate']:g}, {run['epochs']:g} epochs"

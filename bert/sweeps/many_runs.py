@@ -87,7 +87,8 @@ def _with_files(settings: RunSettings) -> RunSettings:
   settings = run_settings.with_model_files(settings)
   command_line.check_required(settings.values)
   if settings.get("data_dir") == "download":
-    downloads.source("data").download_task_data(settings.task_name)
+    folder = downloads.source("data").download_task_data(settings.task_name)
+    settings = settings.replace(data_dir=folder)
   return settings
 
 

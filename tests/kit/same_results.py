@@ -50,10 +50,9 @@ ON_PURPOSE: dict[str, str] = {
   r"groups|inner_group_num|layer_norm_eps|pad_token_id|transformers_heads)$": (
     "the fingerprint has every value of the configuration that decides what weights compute"
   ),
-  r"features/\w+\.key\.json: result$": "it is the number of records for every task",
   r"flags\.json: plugin$": "every script has --plugin",
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
-  r"^ner_average/.*(key\.json|outputs_\w+\.npz): key$": "the key of records has --segment_id",
+  r"dev_summary\.json": "every run that evaluates says how to read its results",
 }
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 MOST_SHOWN = 12
