@@ -2,7 +2,7 @@
 
   python report.py /tmp/mrpc_output                      # writes /tmp/mrpc_output/report.html
   python report.py /tmp/squad_output --eval_file=dev.json --output_file=squad.html
-  python report.py /tmp/rate_2e-5 /tmp/rate_5e-5         # compares two runs of a task
+  python report.py /tmp/rate_2e-5 /tmp/rate_5e-5         # compares runs of a task
 
 The folder is the --output_dir of a run of any task, yours among them (--plugin). Its eval set is
 answered once more for the examples: the model is read from the folder, the data from where the run
@@ -37,7 +37,7 @@ def define_flags() -> None:
     path_flags.define(
       "run",
       None,
-      "The --output_dir of a run; also as words without a flag, one or two.",
+      "The --output_dir of a run; also as words without a flag, one or several.",
       local=True,
     )
     path_flags.define(

@@ -471,7 +471,10 @@ class Classification(Task):
 
   def metrics(self, **tensors):
     """Computes the task's metrics, and a confusion matrix of classes."""
-    return _metrics(metric_names(self.processor), self.labels, self.problem_type, **tensors)
+    names = metric_names(self.processor)
+    results = _metrics(names, self.labels, self.problem_type, **tensors)
+    examples = [tensors[name] for name in ("label_ids", "outputs", "is_real_example")]
+    return constant_answers.with_failure(results, *examples, self.labels, self.problem_type)
 
   def metric_names(self):
     """Returns the task's metrics, and the loss."""
@@ -498,22 +501,6 @@ class Classification(Task):
     if self.problem_type == "regression":
       answers = [{self.answer: [each["score"]]} for each in answers]
     return super().score_answers(data, answers)
-
-  def answers_of_outputs(self, data, outputs):
-    """Returns probabilities with the labels that they give, or scores."""
-    if self.problem_type == "regression":
-      return [{"score": float(each[0])} for each in outputs]
-    if self.problem_type != "multi_label":
-      return super().answers_of_outputs(data, outputs)
-    from bert.tasks import metrics
-
-    given = metrics.predictions_of(outputs, self.problem_type)
-    return [{self.answer: p, "labels": g} for p, g in zip(outputs, given, strict=True)]
-
-  def failure(self, data, outputs, scores):
-    """Finds a model that gives all texts the same label."""
-    labels = self._labels_of(data.examples)
-    return constant_answers.failure_of_classes(labels, outputs, self.labels, self.problem_type)
 
   def write_predictions(self, data, outputs):
     """Writes predictions.tsv and the original's test_results.tsv."""

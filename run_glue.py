@@ -10,7 +10,7 @@ run_classifier.py each, --parallel_runs side by side. Flags after a lone -- go t
   python run_glue.py --glue_dir=glue --tasks=MRPC,RTE --seeds=1,2,3 --parallel_runs=2 \\
     --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/glue_output -- --dtype=bfloat16
 
-It writes results.txt, results.json and results.png, and for GLUE's server submission.zip with the
+It writes results.txt, results.json and report.html, and for GLUE's server submission.zip with the
 predictions of each task's best run. After a stop or a failure the same command continues: finished
 runs are not repeated, and runs of other settings are refused.
 """

@@ -52,7 +52,6 @@ class Tagging(Task):
   )
   reported = result_keys[:5]
   informative_flags = ("doc_stride",)
-  feature_settings = ("max_seq_length", "doc_stride", "label_scheme", "model_scheme")
   task_flags = (
     *("separator", "token_column", "label_column", "label_scheme", "model_scheme"),
     *("comment_prefix", "labels", "doc_stride"),
@@ -256,10 +255,6 @@ class Tagging(Task):
     labels = [[self.labels[i] for i in each.argmax(axis=-1)] for each in words]
     return labels, [each.max(axis=-1) for each in words]
 
-  def score(self, data, outputs):
-    """Computes the scores of probabilities."""
-    return self._score(data.examples, self._labels_of(data.examples, outputs)[0])
-
   def item(self, example):
     """Returns the sentence."""
     return {"text": " ".join(example.words)}
@@ -274,27 +269,9 @@ class Tagging(Task):
     """Computes the scores of tags."""
     return self._score(data.examples, [each["tags"] for each in answers])
 
-  def answers_of_outputs(self, data, outputs):
-    """Returns the tags of the words, which stand in a sentence with one space between them."""
-    import numpy as np
-
-    found = []
-    for example, tags, sure in zip(
-      data.examples, *self._labels_of(data.examples, outputs), strict=True
-    ):
-      lengths = np.array([len(word) for word in example.words], np.int32)
-      ends = np.cumsum(lengths + 1) - 1
-      places = {"starts": ends - lengths, "ends": ends}
-      found.append({"tags": tags, "probabilities": sure, **places})
-    return found
-
   def failure_of_results(self, results):
     """Finds a model that marks nothing."""
     return constant_answers.failure_of_tags(results)
-
-  def failure(self, data, outputs, scores):
-    """Finds a model that sees no entity at all."""
-    return constant_answers.failure_of_tags(scores)
 
   def write_predictions(self, data, outputs):
     """Writes predictions.conll and predictions.jsonl."""

@@ -232,23 +232,13 @@ class Similarity(Task):
   # Results.
 
   def collect(self, predictions, data):
-    """Collects the cosines: float32 `[N, 1]`, or, of a dev set that is ranked, of all candidates.
-
-    Their mean over several runs is that of an ensemble.
-    """
-    found = list(predictions)[: len(data)]
-    if self.dev_has_scores or data.split != "dev":
-      return [[each["similarity"]] for each in found]
-    vectors, is_text = ([each[name] for each in found] for name in ("vectors", "is_text"))
-    return similarity.candidate_cosines(vectors, is_text)
+    """Collects the cosines: float32 `[N, 1]`."""
+    return [[each["similarity"]] for each in list(predictions)[: len(data)]]
 
   def score(self, data, outputs):
-    """Computes the correlations of cosines, or how well texts are ranked."""
+    """Computes the correlations of cosines."""
     from bert.tasks import metrics
 
-    if not self.dev_has_scores:
-      scores = similarity.scores_of_cosines(outputs)
-      return {f"eval_{name}": value for name, value in scores.items()}
     scores = [each.score for each in data.examples]
     return metrics.compute_metrics(
       ["spearman", "pearson"], scores, outputs, problem_type="regression"
@@ -267,12 +257,6 @@ class Similarity(Task):
     if not self.dev_has_scores:
       raise KeyError("scores")
     return self.score(data, [[each["similarity"]] for each in answers])
-
-  def answers_of_outputs(self, data, outputs):
-    """Returns the similarities; those of ranked texts are of all candidates."""
-    if not self.dev_has_scores:
-      return None
-    return [{"similarity": float(each[0])} for each in outputs]
 
   def write_predictions(self, data, outputs):
     """Writes predictions.tsv."""

@@ -51,7 +51,6 @@ from bert.tasks.squad_answers import (
   write_answers,
   write_predictions,
 )
-from bert.tasks.squad_ensembles import mean_answers
 from bert.tasks.squad_features import InputFeatures, convert_examples_to_features, generate_features
 from bert.tasks.squad_records import FeatureWriter, write_features
 from bert.training import distribution
@@ -278,7 +277,6 @@ class QuestionAnswering(Task):
   )
   # A model of either version may answer the questions of both.
   ignored_in_eval = ("version_2_with_negative",)
-  feature_settings = ("max_seq_length", "doc_stride", "max_query_length", "pad_to_longest")
   task_flags = ("doc_stride", "max_query_length", "version_2_with_negative", "pad_to_longest")
   result_keys = result_files.ORIGINAL_KEYS
   problem_type = "spans"
@@ -472,20 +470,14 @@ class QuestionAnswering(Task):
     if "test" not in run.sets:
       return
     [data] = run.sets["test"]
-    if self.settings.average_runs:
-      scores = self._answer_with_mean(data)
-    else:
-      results = self._results_of(run, data, checkpoint_path)
-      scores = distribution.on_chief(self._answer, data, results)
+    results = self._results_of(run, data, checkpoint_path)
+    scores = distribution.on_chief(self._answer, data, results)
     if scores:
-      if run.estimator:
-        scores["global_step"] = int(run.estimator.store.variables["global_step"].numpy())
+      scores["global_step"] = int(run.estimator.store.variables["global_step"].numpy())
       run.write_results("eval_results.txt", scores, list(scores))
-    if scores:
       failure = constant_answers.failure_of_answers(scores)
       constant_answers.warn_of(failure)
-      if run.is_one_of_many:
-        run.summarize("f1", squad_scores.HEADLINES, failure, int(scores["total"]))
+      run.summarize("f1", squad_scores.HEADLINES, failure, int(scores["total"]))
 
   def _results_of(self, run, data, checkpoint_path):
     """Computes what the model says of each window, in the order of the paragraphs."""
@@ -552,14 +544,6 @@ class QuestionAnswering(Task):
 
   def _answer(self, data, results):
     return self._write(self._answers_of(data.examples, self.windows["test"], results))
-
-  def _answer_with_mean(self, data):
-    """Answers with the mean of what `--average_runs` have answered."""
-    folders = self.settings.average_runs.split(",")
-    answers = mean_answers(
-      folders, data.examples, n_best_size=self.settings.n_best_size, **self._answer_options()
-    )
-    return self._write(self._with_tuned_threshold(answers))
 
   def _write(self, answers) -> dict[str, float]:
     """Writes the files of answers, and scores those whose correct answers are known."""

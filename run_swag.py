@@ -82,8 +82,12 @@ class MultipleChoice(Task):
     """Computes the accuracy."""
     from bert.tasks import metrics
 
-    return metrics.compute_metrics(
+    results = metrics.compute_metrics(
       ["accuracy"], label_ids, probabilities, is_real_example, losses=losses
+    )
+    choices = [f"choice {number}" for number in range(probabilities.shape[1])]
+    return constant_answers.with_failure(
+      results, label_ids, probabilities, is_real_example, choices
     )
 
   def score(self, data, outputs):
@@ -104,18 +108,6 @@ class MultipleChoice(Task):
     for row, each in zip(outputs, answers, strict=True):
       row[: len(each["probabilities"])] = each["probabilities"]
     return self.score(data, outputs)
-
-  def answers_of_outputs(self, data, outputs):
-    """Returns the probabilities of the choices that a question has."""
-    found = zip(data.examples, outputs, strict=True)
-    return [{self.answer: each[: len(example.choices)]} for example, each in found]
-
-  def failure(self, data, outputs, scores):
-    """Finds a model that always chooses the same place."""
-    num_choices = multiple_choice.num_choices_of(data.examples)
-    names = [f"choice {number}" for number in range(num_choices)]
-    labels = [each.label for each in data.examples]
-    return constant_answers.failure_of_classes(labels, outputs, names, "classification")
 
   def write_predictions(self, data, outputs):
     """Writes predictions.tsv, with the contexts and the choices."""

@@ -49,7 +49,7 @@ MAY_IMPORT = {
     *("io", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
     *("exporting", "predicting", "figures", "checks", "reports", "distillation"),
   },
-  "sweeps": {"io", "checkpoints", "tasks", "training", "figures", "scripts"},
+  "sweeps": {"io", "tasks", "training", "scripts"},
   "fine_tuning": {
     *("io", "text", "checkpoints", "model", "tasks", "training", "exporting", "predicting"),
     *("distillation", "scripts"),

@@ -1,4 +1,4 @@
-"""Pictures of numbers: confusion matrices, attention, vectors, schedules, tables.
+"""Pictures of numbers: confusion matrices, attention, vectors, schedules.
 
   plot_confusion_matrix([[90, 10], [5, 895]], ["no", "yes"], "confusion.png")
   plot_attention(probabilities, tokens, "attention.png")
@@ -10,7 +10,6 @@ Letters in shapes: C = number of classes, M = number of texts, N = number of map
 length, W = width.
 """
 
-import itertools
 import math
 import os
 import textwrap
@@ -425,39 +424,3 @@ def _draw_points(panel, points: np.ndarray, groups: Sequence[str] | None) -> Non
   legend = panel.legend(frameon=False, fontsize=9, ncols=1 + len(kinds) // 30, **where)
   for text in legend.get_texts():
     text.set(parse_math=False, family=names.family)
-
-
-# ---------------------------------------------------------------------------------------------
-# A table.
-
-
-def plot_table(
-  rows: Sequence[Sequence[str]],
-  output_png: str | os.PathLike,
-  title: str,
-  notes: Sequence[str] = (),
-) -> None:
-  """Draws a table of text with a line below its header, as in papers.
-
-  Args:
-    rows: cells of each row, the header first; all rows have the same number.
-    output_png: the picture; the ending decides the format.
-    title: above the table.
-    notes: paragraphs below it.
-  """
-  widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]  # characters
-  lines = [line for note in notes for line in textwrap.wrap(note, sum(widths) * 4 // 3)]
-  height = len(rows) + 2 + 0.8 * len(lines)  # rows
-  figure = new_figure(0.1 * sum(widths) + 0.4, 0.28 * height + 0.3, layout=None)
-  panel = figure.add_axes((0.02, 0.02, 0.96, 0.96), xlim=(0, sum(widths)), ylim=(height, 0))
-  panel.set_axis_off()
-  style = {"fontsize": 9.5, "verticalalignment": "center", "parse_math": False}
-  panel.text(0, 0.5, title, **{**style, "fontsize": 11})
-  for number, row in enumerate(rows):
-    for x, cell in zip(itertools.accumulate(widths, initial=0), row, strict=False):
-      panel.text(x, number + 1.6, cell, weight="normal" if number else "bold", **style)
-  panel.hlines([1.15, 2.1, len(rows) + 1.15], 0, sum(widths), color="black", linewidth=[1, 0.6, 1])
-  for number, line in enumerate(lines):
-    y = len(rows) + 1.8 + 0.8 * number
-    panel.text(0, y, line, **{**style, "fontsize": 8, "color": NOTE_COLOR})
-  save(figure, output_png)

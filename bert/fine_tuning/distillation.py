@@ -9,6 +9,7 @@ run leaves.
 """
 
 import dataclasses
+import hashlib
 import json
 import os
 import random
@@ -19,14 +20,13 @@ from typing import Any
 from absl import flags, logging
 
 from bert import tokenization
-from bert.io import json_files
+from bert.io import atomic_files, json_files
 from bert.model.task_head import Batch, model_options
 from bert.predicting import load_run
 from bert.scripts import (
   distill_flags,
   run_distillation,
   run_files,
-  run_outputs,
   run_settings,
   run_states,
 )
@@ -193,9 +193,8 @@ class TaskDistillation(RunDistillation):
     path = settings.features_path(TEACHER_OUTPUTS)
     of_outputs = {name: settings.get(name) for name in _OF_OUTPUTS}
     data = run_states.identity(input_fn.files)
-    key = run_outputs.key_of(self.identity, data, run.labels, of_outputs)
-    write_once = run_outputs.write_once if settings.get("features_dir") else _write_outputs
-    distribution.on_chief(write_once, path, key, lambda path: self._compute(run, input_fn, path))
+    key = _digest(self.identity, data, run.labels, of_outputs)
+    distribution.on_chief(_write_outputs, path, key, lambda: self._compute(run, input_fn, path))
     return teacher_outputs.with_outputs(input_fn, path, run.task.head().is_of_tokens)
 
   def _compute(self, run, input_fn, path: str) -> int:
@@ -261,12 +260,24 @@ def _check_answers(task, teacher) -> None:
       raise UsageError(f"--teacher={path}: {error}. Both need the same.") from None
 
 
-def _write_outputs(path: str, key: str, write: Callable[[str], int]) -> None:
-  """Writes the teacher's outputs, unless the run's folder has them with that key."""
-  known = run_outputs.known_of(path)
-  if known.get("key") == key:
-    logging.info("Reading the teacher's outputs in %s.", path)
-    return
-  if known:
+def _write_outputs(path: str, key: str, write: Callable[[], int]) -> None:
+  """Writes the teacher's outputs, and `key` beside them, unless they are there with that key."""
+  key_file = os.path.splitext(path)[0] + ".key.json"
+  if os.path.isfile(path) and os.path.isfile(key_file):
+    if json_files.read_if_there(key_file, "Remove it.").get("key") == key:
+      logging.info("Reading the teacher's outputs in %s.", path)
+      return
     logging.info("%s is of another teacher, other data or other flags.", path)
-  run_outputs.write_with_key(path, key, write)
+    os.remove(key_file)
+  known = {"key": key, "result": write()}
+  atomic_files.write_text(key_file, json.dumps(known) + "\n")
+
+
+def _digest(*values: Any) -> str:
+  """Returns the same word for the same JSON values in each process."""
+  digest = hashlib.sha256()
+  for value in values:
+    for each in value if isinstance(value, list) else [value]:
+      digest.update(json.dumps(each, sort_keys=True).encode() + b"\n")
+    digest.update(b"\n")
+  return digest.hexdigest()[:16]

@@ -22,14 +22,12 @@ from absl import logging
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
 from bert.io import record_files
-from bert.model.configuration import BertConfig
 from bert.scripts import (
   command_line,
   model_flags,
   on_request,
   output_folder,
   result_files,
-  run_outputs,
   run_settings,
 )
 from bert.scripts.run_settings import RunSettings
@@ -39,10 +37,6 @@ from bert.training import distribution
 
 # The jobs whose batch size a split has.
 _JOBS = {"dev": "eval", "test": "predict"}
-
-# Settings in every digest of examples, None where a script has no such flag, and others only where
-# they are set: so runs of earlier versions find their records.
-_IN_EVERY_KEY = ("max_seq_length", "doc_stride", "max_query_length", "label_scheme")
 
 
 class FineTuning(Run):
@@ -134,9 +128,8 @@ class FineTuning(Run):
       if task.keeps_records and not distribution.is_chief():
         collections.deque(records, maxlen=0)
       write = functools.partial(record_files.write_records, examples=records)
-      self._num_records[name] = self.write_once(name, data.examples, write)
-      if task.keeps_records:  # another run may have written them
-        collections.deque(records, maxlen=0)
+      path = self.settings.features_path(name)
+      self._num_records[name] = distribution.on_chief(write, path)
     return self._num_records[name]
 
   def batches(self, data: DataSet):
@@ -152,26 +145,6 @@ class FineTuning(Run):
     """
     is_first, self._has_shown = not self._has_shown, True
     return int(is_first and self.settings.shows_examples)
-
-  def key_of(self, examples: Any) -> str:
-    """Returns a digest of examples, and of all that decides their features."""
-    settings = self.settings
-    flags = dict.fromkeys(_IN_EVERY_KEY)
-    flags |= {name: value for name in self.task.feature_settings if (value := settings.get(name))}
-    if settings.use_tpu:  # for padding
-      flags |= {name: settings.get(name) for name in ("eval_batch_size", "predict_batch_size")}
-    # Of the configuration, only what the digests of unfinished runs of earlier versions have: it
-    # decides no feature.
-    later = self.bert_config.deciding_values().keys() - vars(BertConfig(None)).keys()
-    facts = {name: value for name, value in self.fingerprint().items() if name not in later}
-    return run_outputs.key_of(facts, flags, examples)
-
-  def write_once(self, name: str, examples: Any, write: Callable[[str], Any]) -> Any:
-    """Writes the records of a set, if no other run with this `--features_dir` has."""
-    path = self.settings.features_path(name)
-    if not self.settings.get("features_dir"):
-      return distribution.on_chief(write, path)
-    return distribution.on_chief(run_outputs.write_once, path, self.key_of(examples), write)
 
   # -------------------------------------------------------------------------------------------
   # Training.
@@ -210,12 +183,9 @@ class FineTuning(Run):
     Args:
       checkpoint_path: of the best weights; None for the newest.
     """
-    settings = self.settings
-    if settings.do_eval and not settings.get("average_runs"):
+    if self.settings.do_eval:
       self._evaluate(checkpoint_path)
-    if settings.do_eval and self.is_one_of_many:
-      self._compare(checkpoint_path)
-    if settings.get("do_predict"):
+    if self.settings.get("do_predict"):
       self._predict(checkpoint_path)
 
   def _evaluate(self, checkpoint_path):
@@ -223,7 +193,10 @@ class FineTuning(Run):
       input_fn, sizes = self.batches(data)
       name = data.suffix.strip("_") or None
       results = self.evaluate_on(input_fn, sizes, checkpoint_path, name)
-      constant_answers.warn_of(self.task.failure_of_results(results))
+      failure = self.task.failure_of_results(results)
+      constant_answers.warn_of(failure)
+      if not data.suffix:  # the main set
+        self.summarize(self.task.headline, self.task.report_keys, failure, len(data))
 
   def predictions_of(self, data: DataSet, checkpoint_path: str | None):
     """Computes what the model says of a set, see `Task.collect`."""
@@ -236,45 +209,18 @@ class FineTuning(Run):
     logging.info("Prediction took %.1f s.", time.monotonic() - start)
     return outputs
 
-  def _outputs_of(self, data: DataSet, checkpoint_path: str | None):
-    """Returns what the model says of a set, or the mean of what several have said of it."""
-    settings, name = self.settings, data.record_name
-    if folders := settings.get("average_runs"):
-      return run_outputs.mean_outputs(folders.split(","), name, self.key_of(data.examples))
-    outputs = self.predictions_of(data, checkpoint_path)
-    if settings.get("save_outputs"):
-      key = self.key_of(data.examples)
-      distribution.on_chief(run_outputs.write_outputs, settings.output_dir, name, key, outputs)
-    return outputs
-
-  def _compare(self, checkpoint_path):
-    task = self.task
-    for data in self.sets["dev"]:
-      outputs = self._outputs_of(data, checkpoint_path)
-      scores = task.score(data, outputs)
-      if self.settings.average_runs:
-        self.write_results(f"eval_results{data.suffix}.txt", scores)
-      if not data.suffix:  # the main set
-        failure = task.failure(data, outputs, scores)
-        self.summarize(task.headline, task.report_keys, failure, len(data))
-
-  @property
-  def is_one_of_many(self) -> bool:
-    """Whether other runs are to be compared with this one, or averaged by it."""
-    return bool(self.settings.get("save_outputs") or self.settings.get("average_runs"))
-
   def summarize(
     self, headline: str, metrics: Iterable[str], failure: str | None, examples: int
   ) -> None:
-    """Writes `dev_summary.json`, see `run_outputs.write_summary`."""
+    """Writes `dev_summary.json`, see `result_files.write_summary`."""
     folder = self.settings.output_dir
     distribution.on_chief(
-      run_outputs.write_summary, folder, headline, list(metrics), failure, examples
+      result_files.write_summary, folder, headline, list(metrics), failure, examples
     )
 
   def _predict(self, checkpoint_path):
     for data in self.sets["test"]:
-      outputs = self._outputs_of(data, checkpoint_path)
+      outputs = self.predictions_of(data, checkpoint_path)
       if scores := self.task.write_predictions(data, outputs):
         self.write_results(f"test_results{data.suffix}.txt", scores)
 

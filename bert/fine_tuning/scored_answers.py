@@ -62,21 +62,6 @@ class ScoredAnswers:
 
     return self.score(data, np.asarray([each[self.answer] for each in answers]))
 
-  def answers_of_outputs(self: Any, data: Any, outputs: Any) -> Sequence[Mapping[str, Any]] | None:
-    """Returns what a `Predictor` would answer, from what a run has saved of a set.
-
-    By default the answer that the task names alone, as far as `shown` needs no more.
-
-    Args:
-      data: the labelled set.
-      outputs: of its examples, see `Task.collect`.
-
-    Returns:
-      One for each example; None where they do not follow from the outputs.
-    """
-    del data
-    return [{self.answer: each} for each in outputs]
-
 
 def folder_of_dev_file(path: str) -> dict[str, Any]:
   """Returns the settings of a run that finds its dev file by its name in a folder.

@@ -108,7 +108,7 @@ class Task(ScoredAnswers):
     labels: of the model's outputs, in their order; None where they have no names. Known at the
       latest when `prepare` returns.
     name: of the task; `task_name` in the facts of its runs.
-    answer: of the head's predictions, the one that is measured, averaged over runs and written.
+    answer: of the head's predictions, the one that is measured and written.
     has_labels: whether an example's `label` is the name of a class; `prepare` then finds them all.
     head_class: of a task of one's own; a dataclass of JSON values.
     model, answering: `module:Class` each: from texts to answers, in a graph and in Python.
@@ -122,8 +122,6 @@ class Task(ScoredAnswers):
     informative_flags: whose change, when a run is resumed, is only logged; beside
       `steps.Run.informative`.
     ignored_in_eval: facts that may differ in a run that does not train.
-    feature_settings: all settings that decide what records hold; runs that share `--features_dir`
-      read each other's records only where these are equal.
     task_flags: that describe the task and its files, not where these lie: a student takes them.
     problem_type: what the head's logits are: `classification`, `regression` or `multi_label` of a
       whole sequence; of other tasks a word of their own, and their own `distillation_loss`.
@@ -134,7 +132,7 @@ class Task(ScoredAnswers):
     plans_by_records: whether the steps of an epoch follow from the number of records, where an
       example may become several.
     keeps_records: whether `records` keeps what later steps need, so that it has to run in every
-      worker, and where another run has written the records.
+      worker.
   """
 
   name: ClassVar[str] = ""
@@ -154,7 +152,6 @@ class Task(ScoredAnswers):
   reported: Sequence[str] = ()
   informative_flags: ClassVar[Sequence[str]] = ()
   ignored_in_eval: ClassVar[Sequence[str]] = ()
-  feature_settings: ClassVar[Sequence[str]] = ("max_seq_length",)
   task_flags: ClassVar[Sequence[str]] = ("skip_bad_rows",)
   problem_type: str = "classification"
   reads_unlabelled: ClassVar[bool] = False
@@ -291,9 +288,7 @@ class Task(ScoredAnswers):
 
   def labels_of_earlier_run(self) -> list[str] | None:
     """Reads the labels of the run that trained: of `--output_dir`, or of the model's folder."""
-    averaged = (self.settings.get("average_runs") or "").split(",")
-    folders = (self.settings.output_dir, self.settings.init_folder, *averaged)
-    return run_files.labels_of_earlier_run(*folders)
+    return run_files.labels_of_earlier_run(self.settings.output_dir, self.settings.init_folder)
 
   def check_data(self, sets: Mapping[str, list[DataSet]]) -> None:
     """Checks, or logs, what the data sets of all splits that were read show together."""
@@ -519,7 +514,7 @@ class Task(ScoredAnswers):
     run.evaluate_and_predict(checkpoint_path)
 
   def collect(self, predictions: Iterator[Mapping[str, Any]], data: DataSet) -> Any:
-    """Collects what the model says of a set: this is what is averaged over many runs.
+    """Collects what the model predicts for a set.
 
     Args:
       predictions: of each record, what the head's `predictions` named, without the batch's axis.
@@ -538,15 +533,11 @@ class Task(ScoredAnswers):
     return [np.pad(each, [(0, self.length - len(each)), *rest]) for each in found]
 
   def score(self, data: DataSet, outputs: Any) -> dict[str, Any]:
-    """Computes the results of what `collect` returned, or of the mean of several runs."""
+    """Computes the results of what `collect` returned."""
     import numpy as np
 
     labels = [record["label_ids"] for record in self.records(data, 0)]
     return _prefixed(self.measure(np.asarray(outputs), np.asarray(labels)))
-
-  def failure(self, data: DataSet, outputs: Any, scores: Mapping[str, Any]) -> str | None:
-    """Says why a model counts as failed, such as one answer for everything; None if it does not."""
-    return None
 
   failure_of_results = staticmethod(constant_answers.failure_of_results)  # of an evaluation's
 

@@ -29,8 +29,6 @@ def stages_of(settings: RunSettings) -> list[RunSettings]:
   layers: dict[str, Any] = {"stage": "layers", "output_dir": folder}
   layers |= dict.fromkeys(_NOT_OF_LAYERS, False)
   layers |= {"eval_every_steps": None}
-  if features := settings.get("features_dir"):  # of --num_runs, whose files know their run's stage
-    layers["features_dir"] = os.path.join(features, LAYERS)
   for name in ("num_train_epochs", "learning_rate"):
     own = settings.get({"num_train_epochs": "layer_epochs"}.get(name, "layer_learning_rate"))
     layers[name] = own or settings.get(name)

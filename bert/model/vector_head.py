@@ -59,14 +59,8 @@ class VectorHead(Head):
     return similarity.get_cosine_loss(self.cosines(vectors), batch.features["score"])
 
   def predictions(self, batch, outputs):
-    """Computes `similarity`, float32 `[B]`; where texts are ranked, selects their vectors, too."""
-    import tensorflow as tf
-
-    predictions = {"similarity": self.cosines(outputs["vectors"])}
-    if self.ranks_in_evaluation:
-      is_text = tf.reduce_max(batch.features["input_mask"], axis=-1)
-      predictions |= {"vectors": outputs["vectors"], "is_text": is_text}
-    return predictions
+    """Computes `similarity`, float32 `[B]`."""
+    return {"similarity": self.cosines(outputs["vectors"])}
 
   def eval_tensors(self, batch, outputs, losses):
     """Selects cosines and scores, or, where texts are ranked, their vectors."""

@@ -63,7 +63,7 @@ def _template(name: str) -> Any:
     keep_trailing_newline=True,
   )
   environment.filters |= {"percent": percent, "short": short, "flag_value": flag_value}
-  environment.filters |= {"readable": run_statistics.title, "score": run_statistics.shown}
+  environment.filters |= {"readable": run_statistics.title}
   environment.filters |= {"rounded": rounded, "signed": signed, "titles": run_statistics.titles}
   environment.filters |= {"points": points, "p_value": p_value}
   return environment.get_template(name)

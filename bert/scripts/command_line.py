@@ -42,10 +42,10 @@ FLAGS = flags.FLAGS
 
 # Spellings that people's scripts contain -> the flag they mean. `--do_lower` is in the original's
 # README, where it never had an effect. `plots.py` draws a run's --output_dir, its model_dir.
-# The last two are google-research/albert's.
+# The last one is google-research/albert's.
 _ALIASES = {
   **{"do_lower": "do_lower_case", "output_dir": "model_dir", "ngram": "ngram_max"},
-  **{"albert_config_file": "bert_config_file", "cached_dir": "features_dir"},
+  "albert_config_file": "bert_config_file",
 }
 
 # These print something and exit. They are no absl flags: absl's own exit with code 1.

@@ -108,7 +108,7 @@ def with_lengths_of_run(settings: "RunSettings") -> "RunSettings":
   """
   from bert.checkpoints import finding, reading
 
-  if settings.get("average_runs") or not settings.output_dir:  # it reads no model, or is no run
+  if not settings.output_dir:
     return settings
   if prefix := finding.latest(settings.output_dir):  # comes before --init_checkpoint
     state = reading.read_state(prefix)

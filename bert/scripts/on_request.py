@@ -17,7 +17,6 @@ _MODULES = {
   "unknown": "bert.scripts.flag_names",  # a flag that the script does not have
   "report": "bert.scripts.run_report",  # --report
   "num_runs": "bert.sweeps.many_runs",
-  "seeds": "bert.sweeps.many_runs",
 }
 
 

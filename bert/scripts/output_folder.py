@@ -64,7 +64,7 @@ def _check_single(output_dir: str) -> None:
     raise command_line.UsageError(
       f"--output_dir={output_dir} holds {counted(len(made), 'run')} of --num_runs. To go on with "
       f"one of them, give its folder, such as {os.path.join(output_dir, f'seed_{made[0]}')}; to "
-      "report them again, --num_runs or --seeds; else another --output_dir."
+      "report them again, --num_runs; else another --output_dir."
     )
 
 

@@ -1,41 +1,53 @@
-"""The page that `report.py` writes of what it is given: a run, many of a sweep, two to compare.
+"""The page that `report.py` writes: of one run, of the runs of a sweep, or of runs to compare.
 
 report_pages.write(["/tmp/mrpc_1", "/tmp/mrpc_2"], "mrpc.html", Chosen(max_examples=500))
+
+`results.json` has all numbers of a sweep; curves and settings are in the directories of its runs.
 """
 
 import os
-from collections.abc import Sequence
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from bert.figures import training_curves
 from bert.io import filesystem, json_files
 from bert.predicting import load_run
-from bert.reports import comparison
-from bert.scripts import command_line, run_files, run_report, run_subject, sweep_pages
+from bert.reports import runs
+from bert.reports.runs import Entry, Runs
+from bert.reports.subject import Subject
+from bert.scripts import command_line, run_files, run_report, run_subject
 from bert.scripts.run_report import FILE
 from bert.scripts.run_subject import Chosen
+from bert.tasks import kinds
+
+_RESULTS = "results.json"
+# Names in `results.json` that tell the results of seeds, and those of tasks, from other files.
+_OF_SEEDS, _OF_TASKS = {"runs", "metrics", "best_seed"}, {"tasks", "missing_tasks"}
 
 
 def folders_of(words: Sequence[str]) -> list[str]:
-  """Returns the folders that a command line names, one or two.
+  """Returns the directories that a command line names.
 
   Raises:
-    UsageError: it names none, or more, one that does not exist, or one twice, or a folder of many
-      runs beside another.
+    UsageError: it names none, one that does not exist, one twice, or a directory of many runs
+      beside another.
   """
-  if not 1 <= len(words) <= 2:
+  if not words:
     raise command_line.UsageError(
-      "Name a run, the --output_dir of its script, or two to compare: report.py RUN [RUN2]."
-      + (f" {len(words)} were named." if words else "")
+      "Name a run, the --output_dir of its script, or several to compare: report.py RUN [RUN2 ...]."
     )
   for word in words:
     if not filesystem.is_folder(word):
-      raise command_line.UsageError(f"{word} is no folder. Name the --output_dir of a run.")
-  sweeps = [word for word in words if sweep_pages.results_of(word)]
-  if sweeps and len(words) > 1:
+      raise command_line.UsageError(f"{word} is not a directory. Name the --output_dir of a run.")
+  if len(words) > 1 and (sweeps := [word for word in words if results_of(word)]):
     raise command_line.UsageError(
-      f"{sweeps[0]} is a folder of many runs. Name one of the runs in it, to compare that."
+      f"{sweeps[0]} is a directory of many runs. Name one of the runs in it, to compare that."
     )
-  if len({os.path.realpath(word) for word in words}) < len(words):
-    raise command_line.UsageError(f"{words[1]} is the same folder as {words[0]}. Name another run.")
+  known: dict[str, str] = {}
+  for word in words:
+    if (other := known.setdefault(os.path.realpath(word), word)) is not word:
+      raise command_line.UsageError(f"{word} is the same directory as {other}. Name another run.")
   return [os.path.normpath(word) for word in words]
 
 
@@ -45,42 +57,211 @@ def default_file(folders: Sequence[str]) -> str:
   Example:
     >>> default_file(["out/a"]), default_file(["out/a", "out/b"])
     ('out/a/report.html', 'out/a/compared_with_b.html')
+    >>> default_file(["out/a", "out/b", "out/c"])
+    'out/a/compared_with_2_others.html'
   """
   others = [os.path.basename(os.path.abspath(folder)) for folder in folders[1:]]
+  if len(others) > 1:
+    others = [f"{len(others)}_others"]
   return os.path.join(folders[0], f"compared_with_{others[0]}.html" if others else FILE)
 
 
 def write(folders: Sequence[str], output_file: str, chosen: Chosen) -> None:
-  """Writes the page of one run, of a sweep, or of two runs.
+  """Writes the page of one run, of a sweep, or of runs to compare.
 
   Raises:
-    UsageError: two runs are of different tasks.
-    ValueError: a folder holds no model that was trained.
-    OSError: the file cannot be written.
+    UsageError: runs are of different tasks.
+    ValueError: a directory holds no model that was trained, or a file is damaged.
+    OSError: the page cannot be written, or a file cannot be read.
   """
-  if len(folders) == 1:
-    is_sweep = bool(sweep_pages.results_of(folders[0]))
-    write_one = sweep_pages.write if is_sweep else run_report.write
-    write_one(folders[0], output_file, chosen)
-    return
-  check_tasks(*folders)
-  chosen = chosen._replace(is_explained=False)  # the page does not show it
-  subjects = (run_subject.subject_of(folder, chosen) for folder in folders)
-  run_report.write_page(output_file, lambda: comparison.render(*subjects))
+  if len(folders) > 1:
+    check_tasks(folders)
+    run_report.write_page(output_file, lambda: runs.render(_compared(folders, output_file, chosen)))
+  elif results_of(folders[0]):
+    run_report.write_page(output_file, lambda: page_of_sweep(folders[0], output_file))
+  else:
+    run_report.write(folders[0], output_file, chosen)
 
 
-def check_tasks(first: str, second: str) -> None:
-  """Checks that two runs are of one task, before anything is answered.
+def write_at_end(folder: str) -> None:
+  """Writes `FOLDER/report.html` of a sweep whose results are written; a failure is a warning."""
+  with run_report.failing_as_warning("All results are written"):
+    write([folder], os.path.join(folder, FILE), Chosen())
+
+
+def _link(folder: str, page: str) -> str:
+  """Returns the address of a run's report, or of its directory, as seen from a page."""
+  path = os.path.join(folder, FILE)
+  if not os.path.isfile(path):
+    path = folder + os.sep
+  relative = os.path.relpath(path, os.path.dirname(page) or ".").replace(os.sep, "/")
+  return urllib.parse.quote(relative) + ("/" if path.endswith(os.sep) else "")
+
+
+# ---------------------------------------------------------------------------------------------
+# Runs of a sweep.
+
+
+def results_of(folder: str) -> dict[str, Any]:
+  """Reads the results of a sweep; empty of another directory."""
+  found = json_files.read_if_there(os.path.join(folder, _RESULTS), "Remove it.")
+  is_sweep = any(names <= set(found) for names in (_OF_SEEDS, _OF_TASKS))
+  return found if is_sweep else {}
+
+
+def page_of_sweep(folder: str, page: str) -> str:
+  """Returns the page of a sweep.
+
+  Args:
+    folder: of all runs. It may have moved since its runs wrote their places down.
+    page: the file, from which links are relative.
+  """
+  found = results_of(folder)
+  make = _of_tasks if set(found) >= _OF_TASKS else _of_seeds
+  return runs.render(make(folder, found, page))
+
+
+def _of_seeds(folder: str, found: Mapping[str, Any], page: str) -> Runs:
+  entries = []
+  for run in found["runs"]:
+    path = os.path.join(folder, os.path.basename(run["folder"]))
+    results = run["results"] or {}
+    entries.append(
+      Entry(
+        f"seed {run['seed']}",
+        path,
+        {name: results[name] for name in found["metrics"] if name in results},
+        failure=run["failure"],
+        collapsed=run["collapsed"],
+        seconds=run["seconds"],
+        is_best=run["seed"] == found["best_seed"] and not run["collapsed"],
+        link=_link(path, page),
+        curves=run_subject.curves_of(path) if os.path.isdir(path) else None,
+      )
+    )
+  best = next((each.folder for each in entries if each.is_best), None)
+  flags = run_subject.json_in(best, run_files.FLAGS) if best else {}
+  return Runs(
+    run_subject.title_of(flags, kinds.known_script(found["script"])) or found["script"],
+    folder,
+    entries,
+    problems=found["problems"],
+    command=run_subject.text_in(best, run_files.COMMAND) if best else "",
+  )
+
+
+def _of_tasks(folder: str, found: Mapping[str, Any], page: str) -> Runs:
+  entries = [
+    _of_grid(os.path.join(folder, task), task, run, summary.get("best_run"), page)
+    for task, summary in found["tasks"].items()
+    for run in summary["runs"]
+  ]
+  names = {
+    "": ("average", "mean"),
+    "With the best seed of each task": ("average", "best"),
+    "Without WNLI": ("average_without_wnli", "mean"),
+  }
+  notes = ["Dev sets, times 100. A score is the mean of a task's metrics."]
+  if found["missing_tasks"]:
+    missing = ", ".join(found["missing_tasks"])
+    notes.append(f"Not in the average: {missing}. It is therefore not GLUE's own.")
+  if "WNLI" not in found["missing_tasks"]:
+    notes.append(
+      "WNLI's dev set repeats training sentences with other labels: few models exceed 56.3."
+    )
+  return Runs(
+    "GLUE",
+    folder,
+    entries,
+    averages={
+      name: 100 * found[average][value]
+      for name, (average, value) in names.items()
+      if average in found
+    },
+    problems=found["problems"],
+    notes=notes,
+  )
+
+
+def _of_grid(folder: str, task: str, run: Mapping[str, Any], best: str | None, page: str) -> Entry:
+  """Returns a run of a grid; results of earlier versions lack steps, seconds, and collapse."""
+  path = os.path.join(folder, os.path.basename(run["folder"]))
+  setting = f"rate {run['learning_rate']:g}, {run['epochs']:g} epochs"
+  results = {}
+  if run["metrics"]:
+    metrics = run["metrics"] if len(run["metrics"]) > 1 else {}
+    results = {name: 100 * value for name, value in {"score": run["score"], **metrics}.items()}
+    if run.get("steps") is not None:
+      results["steps"] = run["steps"]
+  return Entry(
+    f"{setting}, seed {run['seed']}",
+    path,
+    results,
+    group=task,
+    setting=setting,
+    failure=run["failure"],
+    collapsed=run.get("collapsed"),
+    seconds=run.get("seconds"),
+    is_best=run["folder"] == best,
+    link=_link(path, page),
+  )
+
+
+# ---------------------------------------------------------------------------------------------
+# Runs that a user names.
+
+
+def _compared(folders: Sequence[str], page: str, chosen: Chosen) -> Runs:
+  """Reads runs of one task; two of them answer the eval set."""
+  is_pair = len(folders) == 2
+  # The page does not explain answers.
+  chosen = chosen._replace(is_explained=False, is_answered=chosen.is_answered and is_pair)
+  subjects = [run_subject.subject_of(folder, chosen) for folder in folders]
+  names = training_curves.run_names(folders)
+  entries = [_named(*each, page) for each in zip(names, subjects, strict=True)]
+  flags = {name: values for name, values in runs.differing(entries).items() if name != "seed"}
+  for number, entry in enumerate(entries):
+    entry.setting = ", ".join(f"{name} {values[number] or '–'}" for name, values in flags.items())
+  examples = [each.examples for each in subjects if each.examples]
+  return Runs(
+    subjects[0].task,
+    "",
+    entries,
+    notes=[f"{each.folder}: {what}" for each in subjects for what in each.missing],
+    is_comparison=True,
+    examples=(examples[0], examples[1]) if len(examples) == 2 else None,
+  )
+
+
+def _named(name: str, subject: Subject, page: str) -> Entry:
+  results = {result: float(value) for result, value in subject.results.items()}
+  headline = {key: value for key, value in results.items() if key == subject.headline}
+  return Entry(
+    name,
+    subject.folder,
+    {**headline, **results} if headline else {},
+    collapsed=subject.failure,
+    seconds=run_subject.json_in(subject.folder, "run.json").get("seconds"),
+    link=_link(subject.folder, page),
+    flags={**subject.flags, **{f"version of {key}": v for key, v in subject.versions.items()}},
+    curves=subject.curves,
+  )
+
+
+def check_tasks(folders: Sequence[str]) -> None:
+  """Checks that runs are of one task, before anything is answered.
 
   Raises:
     UsageError: they are not.
   """
-  tasks = [_task_of(folder) for folder in (first, second)]
-  if tasks[0] != tasks[1]:
-    raise command_line.UsageError(
-      f"{first} is a run of {' on '.join(tasks[0])}, {second} one of {' on '.join(tasks[1])}. Only "
-      "runs of the same task can be compared."
-    )
+  first, *others = folders
+  task = _task_of(first)
+  for other in others:
+    if (its_task := _task_of(other)) != task:
+      raise command_line.UsageError(
+        f"{first} is a run of {' on '.join(task)}, {other} one of {' on '.join(its_task)}. Only "
+        "runs of the same task can be compared."
+      )
 
 
 def _task_of(folder: str) -> tuple[str, ...]:

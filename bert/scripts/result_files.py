@@ -4,14 +4,16 @@ All workers of a job call these functions with the same results; the chief write
 """
 
 import itertools
+import json
 import os
 import types
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from absl import logging
 
-from bert.io import atomic_files
+from bert.io import atomic_files, json_files
 from bert.training import distribution
 
 # The keys of `run_classifier.py`'s file in 2018.
@@ -77,6 +79,39 @@ def spelled_results(path: str) -> dict[str, str]:
   for value in found.values():
     float(value)
   return found
+
+
+SUMMARY_FILE = "dev_summary.json"
+
+
+def write_summary(
+  folder: str, headline: str, metrics: Sequence[str], failure: str | None, examples: int
+) -> None:
+  """Writes `dev_summary.json`: how to read `eval_results.txt`.
+
+  Args:
+    folder: of the run.
+    headline: the metric by which runs are compared.
+    metrics: those to report, the headline among them, as in `eval_results.txt`.
+    failure: why the model counts as failed, or None; see `constant_answers`.
+    examples: their number.
+  """
+  summary = {
+    "headline": headline,
+    "metrics": list(metrics),
+    "failure": failure,
+    "examples": examples,
+  }
+  atomic_files.write_text(os.path.join(folder, SUMMARY_FILE), json.dumps(summary, indent=2) + "\n")
+
+
+def read_summary(folder: str) -> dict[str, Any]:
+  """Reads `dev_summary.json`, see `write_summary`; empty without one.
+
+  Raises:
+    ValueError: it is damaged.
+  """
+  return json_files.read_if_there(os.path.join(folder, SUMMARY_FILE), "Remove it.")
 
 
 def write_predictions(

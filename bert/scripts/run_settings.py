@@ -165,8 +165,8 @@ class RunSettings:
 
   @property
   def is_many_runs(self) -> bool:
-    """Whether `--num_runs` or `--seeds` asks for several runs."""
-    return self.get("num_runs") is not None or self.get("seeds") is not None
+    """Whether `--num_runs` asks for several runs."""
+    return self.get("num_runs") is not None
 
   @property
   def reads_dev_set(self) -> bool:
@@ -254,7 +254,7 @@ class RunSettings:
 
   def features_path(self, name: str) -> str:
     """The file of a set's features: `OUTPUT_DIR/<name>.tf_record`; see `output_folder`."""
-    folder = self.get("features_dir") or self.get("features_folder") or self.output_dir
+    folder = self.get("features_folder") or self.output_dir
     return os.path.join(folder, f"{name}.tf_record")
 
   def split_file(self, split: str, stems: Iterable[str], endings: Iterable[str]) -> str:

@@ -24,8 +24,7 @@ NO_SETTINGS = frozenset(
     *("do_train", "do_eval", "do_predict", "do_export", "verbose_errors", "plugin", "report"),
     *("bert_config_file", "vocab_file", "spm_model_file", "init_checkpoint"),
     *("save_checkpoints_steps", "keep_checkpoint_max", "save_summary_steps", "log_every_steps"),
-    *("num_runs", "seeds", "parallel_runs", "gpus", "average_weights"),
-    *("features_dir", "save_outputs", "average_runs"),
+    *("num_runs", "parallel_runs", "gpus"),
     *("iterations_per_loop", "pad_to_max_length", "eval_batch_size", "predict_batch_size"),
   }
 )

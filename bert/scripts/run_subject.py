@@ -24,7 +24,6 @@ from bert.scripts import (
   pretraining_subject,
   result_files,
   run_files,
-  run_outputs,
   trained_task,
 )
 from bert.tasks import kinds, public_data, run_statistics
@@ -85,7 +84,7 @@ def _read(folder: str, config: BertConfig) -> Subject:
     task="",
     results=results,
     headline="eval_accuracy",
-    failure=run_outputs.failure_of(folder),
+    failure=result_files.read_summary(folder).get("failure"),
     flags=json_in(folder, run_files.FLAGS),
     versions=json_in(folder, run_files.VERSIONS),
     command=text_in(folder, run_files.COMMAND),

@@ -373,37 +373,11 @@ def define_many_seeds_flags() -> None:
       "num_runs",
       None,
       "Make N runs, with the seeds --seed, --seed + 1, ..., each in a folder of its own below "
-      "--output_dir, and report them together: mean, spread, ensemble.",
+      "--output_dir, and report them together: mean, spread, failed runs.",
     )
-    flags.DEFINE_list("seeds", None, "The same with these seeds, such as 1,2,3.")
     flags.DEFINE_integer("parallel_runs", 1, "Number of these runs side by side.")
     flags.DEFINE_list(
       "gpus", [], "Numbers of the GPUs to spread these runs over, such as 0,1. [all for each run]"
-    )
-    flags.DEFINE_bool(
-      "average_weights",
-      True,
-      "Also average the weights of these runs, as far as the dev score does not fall: one more "
-      "evaluation for each run.",
-    )
-    path_flags.define(
-      "features_dir",
-      None,
-      "Folder for the records of features, which runs on the same data may share. [--output_dir]",
-      local=True,
-    )
-    flags.DEFINE_bool(
-      "save_outputs",
-      False,
-      "Also write what the model says of each dev and test example, for --average_runs.",
-    )
-    path_flags.define(
-      "average_runs",
-      None,
-      "Evaluate and predict with the mean of what these runs have said (folders of runs with "
-      "--save_outputs, separated by commas) instead of with a model.",
-      local=True,
-      several=True,
     )
 
 

@@ -109,9 +109,6 @@ class Run:
     self.read()
     self.teaching.after_reading(self)
     self._check_best_metric()
-    if self.settings.get("average_runs"):
-      self.use(None)
-      return
     fingerprint = self.checked_fingerprint()
     planned = self.plan() if self.settings.do_train else self.settings.without_training()
     self.settings = planned.with_summaries()

@@ -4,7 +4,7 @@ import glob
 import math
 import os
 
-from bert.scripts import result_files, run_outputs
+from bert.scripts import result_files
 from bert.sweeps.sweep import Outcome
 from bert.tasks.run_statistics import shown, title
 
@@ -17,7 +17,10 @@ def read(outcome: Outcome) -> None:
     OSError: a file cannot be read.
   """
   folder = outcome.run.folder
-  summary = run_outputs.read_summary(folder)
+  summary = result_files.read_summary(folder)
+  if not {"headline", "metrics", "failure", "examples"} <= set(summary):
+    path = os.path.join(folder, result_files.SUMMARY_FILE)
+    raise ValueError(f"{path} is missing, or is damaged: repeat the run.")
   results = read_figures(folder)
   headline = summary["headline"]
   if not math.isfinite(results.get(headline, math.nan)):

@@ -11,7 +11,6 @@ import statistics
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 
-from bert.figures import drawing
 from bert.io import atomic_files, tables
 from bert.sweeps.glue_runs import DIAGNOSTIC, TASKS, GridRun, best_setting, describe
 from bert.sweeps.report import SweepReport
@@ -156,9 +155,6 @@ class GlueReport(SweepReport):
       )
     collapsed = [outcome for summary in self.summaries for outcome in summary.collapsed]
     return notes + [f"FAILED: {outcome.run}: {outcome.collapsed}." for outcome in collapsed]
-
-  def _draw(self, path):
-    drawing.plot_table(self._cells(), path, "GLUE, dev sets", self._notes())
 
   def json(self):
     """Returns every run and every figure of the table, unrounded, from -1 to 1."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert.scripts import result_files, run_outputs, run_states
+from bert.scripts import result_files, run_states
 from bert.sweeps.sweep import Outcome, Run, finished, ranked
 
 # ---------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def read_results(outcome: Outcome[GridRun]) -> None:
       raise ValueError(f"{path}: {metric.key} is {values.get(metric.key, 'missing')}.")
   outcome.results = results
   outcome.headline = outcome.metrics = tuple(results)
-  outcome.collapsed = run_outputs.failure_of(outcome.run.folder)
+  outcome.collapsed = result_files.read_summary(outcome.run.folder).get("failure")
 
 
 def identity_of_data(task: Task, data_dir: str) -> str:

@@ -50,8 +50,6 @@ def command(run: GridRun, data_dir: str, flags_of_runs: Sequence[str], *steps: s
     f"--seed={run.seed}",
     *flags_of_runs,
     *FLAGS_OF_RUNS,
-    # `dev_summary.json` then says whether the model has collapsed.
-    *(("--save_outputs",) if "do_eval" in steps else ()),
   ]
 
 

@@ -1,16 +1,13 @@
-"""Several runs that differ in their seed, made by one command (`--num_runs`, `--seeds`).
+"""Several runs that differ in their seed, made by one command (`--num_runs`).
 
-Each run is a process of the same script with a folder of its own, OUTPUT_DIR/seed_N. They share the
-records of features (OUTPUT_DIR/features), which are written once. When all have ended, their
-outputs are averaged (OUTPUT_DIR/ensemble), then their weights, as far as the dev score does not
-fall (OUTPUT_DIR/soup), and `many_runs_report` writes what they say together.
+Each run is a process of the same script with its own directory, OUTPUT_DIR/seed_N. When all have
+ended, `many_runs_report` compares the results that they wrote.
 
-A folder continues at any point: a finished run is not repeated, an unfinished one continues from
+A directory continues at any point: a finished run is not repeated, an unfinished one continues from
 its checkpoint, more seeds are added, and other settings are refused. This process does not import
-TensorFlow until it draws: those that it starts do.
+TensorFlow until it draws curves: those that it starts do.
 """
 
-import dataclasses
 import glob
 import os
 import sys
@@ -19,7 +16,7 @@ from typing import Any
 
 from absl import logging
 
-from bert.io import downloads
+from bert.io import downloads, filesystem
 from bert.scripts import (
   command_line,
   flag_groups,
@@ -30,22 +27,22 @@ from bert.scripts import (
   seeds,
 )
 from bert.scripts.run_settings import RunSettings
-from bert.sweeps import dev_scores, parallel_processes, sweep, weight_soup
+from bert.sweeps import dev_scores, parallel_processes, sweep
 from bert.sweeps.many_runs_report import ManyRunsReport
-from bert.sweeps.sweep import Outcome, Run, Sweep
+from bert.sweeps.sweep import Run, Sweep
 from bert.training import hardware
-
-FEATURES, ENSEMBLE, SOUP = "features", "ensemble", "soup"  # folders in OUTPUT_DIR
 
 # The beginning of such a line in the log of a run, and how many are repeated.
 _WARNING, _MOST_REPEATED = "WARNING:", 12
 
 # Flags that this program gives its runs, or that are its own.
 _NOT_PASSED_ON = {
-  *("num_runs", "seeds", "parallel_runs", "gpus", "average_weights", "seed", "report"),
+  *("num_runs", "parallel_runs", "gpus", "seed", "report", "save_summary_steps"),
   *("output_dir", "export_dir", "do_train", "do_eval", "do_predict", "do_export"),
-  *("features_dir", "save_outputs", "average_runs", "save_summary_steps"),
 }
+
+# Names of files in `--data_dir` on which a run is trained or evaluated have one of these.
+_PARTS_OF_DATA_FILES = ("train", "dev", "val")
 
 
 def main(script: str, settings: RunSettings, defaults: Mapping[str, Any]) -> int:
@@ -90,7 +87,8 @@ def _with_files(settings: RunSettings) -> RunSettings:
   settings = run_settings.with_model_files(settings)
   command_line.check_required(settings.values)
   if settings.get("data_dir") == "download":
-    downloads.source("data").download_task_data(settings.task_name)
+    folder = downloads.source("data").download_task_data(settings.task_name)
+    settings = settings.replace(data_dir=folder)
   return settings
 
 
@@ -113,14 +111,24 @@ def plan(settings: RunSettings) -> list[Run]:
   shared = {
     name: value
     for name, value in settings.values.items()
-    # What a file holds counts, wherever it lies: see `run_outputs.write_once`.
     if name in known and not path_flags.is_path(known[name]) and name not in run_states.NO_SETTINGS
   }
   shared |= run_states.identities_of_model(settings)
+  shared["data"] = run_states.identity(_data_files(settings))
   return [
     Run(seed, os.path.join(settings.output_dir, f"seed_{seed}"), {**shared, "seed": seed})
-    for seed in seeds.of_settings(settings) or ()
+    for seed in seeds.of_settings(settings)
   ]
+
+
+def _data_files(settings: RunSettings) -> list[str]:
+  """Lists the files that runs train and evaluate on, as far as their names show it."""
+  found = [settings.get(f"{name}_file") for name in ("train", "dev", "predict")]
+  if folder := settings.get("data_dir"):
+    names = sorted(filesystem.list_folder(folder))
+    names = [name for name in names if any(part in name.lower() for part in _PARTS_OF_DATA_FILES)]
+    found += [os.path.join(folder, name) for name in names]
+  return [path for path in found if path and filesystem.is_file(path)]
 
 
 def _done(folder: str) -> set[str]:
@@ -133,7 +141,7 @@ def _done(folder: str) -> set[str]:
 
 
 class ManyRuns(Sweep[Run]):
-  """Makes the runs, then averages them."""
+  """Makes the runs, compares them, and exports the best one."""
 
   def __init__(self, script: str, settings: RunSettings, flags_of_runs: Sequence[str]):
     """Starts nothing; see `main`. The settings have the model's files."""
@@ -143,8 +151,6 @@ class ManyRuns(Sweep[Run]):
     self._settings = settings
     self._flags = flags_of_runs
     self._wanted = [s for s in ("do_train", "do_eval", "do_predict") if settings.get(s)]
-    self._ensemble: Outcome | None = None
-    self._soup: weight_soup.Result | None = None
 
   def _check_folders(self):
     """Refuses folders of other settings, and a report of runs that do not exist."""
@@ -162,35 +168,27 @@ class ManyRuns(Sweep[Run]):
 
   def _run_all(self):
     self._write_state()
-    for step in (self._make_runs, self._average_outputs, self._average_weights, self._export):
-      if not self.is_stopped:
-        step()
+    if self.make_runs():
+      self._repeat_warnings()
+    if not self.is_stopped:
+      self._export()
 
   def _report(self):
-    if "tensorflow" not in sys.modules:
-      # It reads the curves: on the CPU, since other programs may need the GPU by now.
+    if self._settings.report and "tensorflow" not in sys.modules:
+      # The page reads the curves: on the CPU, since other programs may need the GPU by now.
       os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
       hardware.start_tensorflow()
-    outcomes = list(self.outcomes.values())
-    return ManyRunsReport(self._script, outcomes, self._ensemble, self._soup, self.problems)
+    return ManyRunsReport(self._script, list(self.outcomes.values()), self.problems)
 
-  def _path(self, name: str) -> str:
-    return os.path.join(self.output_dir, name)
-
-  def _write_state(self, **state: Any) -> None:
+  def _write_state(self) -> None:
     """Marks the folder as one of many runs."""
     before = run_states.read_state(self.output_dir)
     known = before.get("seeds", [])
     every = [*known, *(run.seed for run in self.outcomes if run.seed not in known)]
-    run_states.write_state(self.output_dir, **{**before, "seeds": every, **state})
+    run_states.write_state(self.output_dir, **{**before, "seeds": every})
 
   # -------------------------------------------------------------------------------------------
   # Runs.
-
-  def _make_runs(self) -> None:
-    if self.make_runs():
-      self._write_state(averaged=None)
-      self._repeat_warnings()
 
   def _repeat_warnings(self) -> None:
     """Logs what the first run warned of: it is about the data of all runs, and lies in its log."""
@@ -213,7 +211,7 @@ class ManyRuns(Sweep[Run]):
     return [step for step in self._wanted if step != "do_train" or step not in done]
 
   def _command(self, run, *steps):
-    return [*self._command_in(run.folder, *steps), f"--seed={run.seed}", *self._record_flags()]
+    return [*self._command_in(run.folder, *steps), f"--seed={run.seed}"]
 
   def _command_in(self, folder: str, *steps: str) -> list[str]:
     return [
@@ -225,9 +223,6 @@ class ManyRuns(Sweep[Run]):
       f"--output_dir={folder}",
       *(f"--{name}" for name in steps),
     ]
-
-  def _record_flags(self) -> tuple[str, str]:
-    return f"--features_dir={self._path(FEATURES)}", "--save_outputs"
 
   def _mark_started(self, run):
     state = run_states.read_state(run.folder)
@@ -244,72 +239,6 @@ class ManyRuns(Sweep[Run]):
 
   def _describe_results(self, outcome):
     return dev_scores.describe(outcome)
-
-  # -------------------------------------------------------------------------------------------
-  # What they are together.
-
-  @property
-  def _averaged(self) -> dict[str, Any]:
-    """What is averaged, as `run.json` keeps it."""
-    steps = [step for step in self._wanted if step != "do_train"]
-    return {"seeds": [outcome.run.seed for outcome in self.finished], "steps": steps}
-
-  def _is_averaged(self, what: str) -> bool:
-    state = run_states.read_state(self.output_dir).get("averaged") or {}
-    return state.get(what, {}).get("of") == self._averaged
-
-  def _note_averaged(self, what: str, **state: Any) -> None:
-    before = run_states.read_state(self.output_dir).get("averaged") or {}
-    self._write_state(averaged={**before, what: {"of": self._averaged, **state}})
-
-  def _average_outputs(self) -> None:
-    """Scores, and predicts with, the mean of the outputs."""
-    if len(self.finished) < 2:
-      return
-    folder = self._path(ENSEMBLE)
-    if not self._is_averaged(ENSEMBLE):
-      steps = [step for step in self._wanted if step != "do_train"]
-      folders = ",".join(outcome.run.folder for outcome in self.finished)
-      command = [*self._command_in(folder, *steps), f"--average_runs={folders}"]
-      reason = self.processes.run_one(command, folder)
-      if reason is not None:
-        self.note_problem("the ensemble", reason, folder)
-        return
-      self._note_averaged(ENSEMBLE)
-    ensemble = Outcome(Run(None, folder))
-    try:
-      dev_scores.read(ensemble)
-      self._ensemble = ensemble
-    except (OSError, ValueError) as error:
-      self.problems.append(f"the ensemble: {error}")
-
-  def _average_weights(self) -> None:
-    """Writes the greedy soup, if it beats the median run."""
-    if not self._settings.average_weights or len(self.finished) < 2:
-      return
-    if self._is_averaged(SOUP):
-      state = run_states.read_state(self.output_dir)["averaged"][SOUP]
-      self._soup = weight_soup.Result(**state["result"])
-      return
-    folder = self._path(SOUP)
-    try:
-      self._soup = weight_soup.make(folder, self.finished, self._score_of_weights)
-    except (OSError, ValueError) as error:
-      self.note_problem("the averaged weights", str(error), folder)
-    if self._soup:
-      self._note_averaged(SOUP, result=dataclasses.asdict(self._soup))
-
-  def _score_of_weights(self, folder: str) -> Outcome | None:
-    """Evaluates the weights in a folder; returns None after a signal."""
-    command = [*self._command_in(folder, "do_eval"), *self._record_flags()]
-    reason = self.processes.run_one(command, folder)
-    if reason:
-      raise ValueError(reason)
-    if reason == "":
-      return None
-    outcome = Outcome(Run(None, folder))
-    dev_scores.read(outcome)
-    return outcome
 
   def _export(self) -> None:
     if not self._settings.get("do_export") or not self.finished:

@@ -1,4 +1,4 @@
-"""The report of many runs: a table of each metric's mean, spread and interval, JSON, a picture."""
+"""The report of many runs: a table of each metric's mean, spread and interval, and JSON."""
 
 import dataclasses
 import glob
@@ -6,37 +6,23 @@ import json
 import os
 from collections.abc import Callable, Sequence
 
-from bert.figures import run_comparison
 from bert.io.wording import counted
 from bert.sweeps.report import SweepReport
 from bert.sweeps.sweep import Outcome, finished, ranked
-from bert.sweeps.weight_soup import Result
 from bert.tasks import run_statistics
 from bert.tasks.run_statistics import Summary, shown, title
-
-_MOST_PANELS = 4
 
 
 class ManyRunsReport(SweepReport):
   """What several runs say together."""
 
-  def __init__(
-    self,
-    script: str,
-    outcomes: Sequence[Outcome],
-    ensemble: Outcome | None,
-    soup: Result | None,
-    problems: Sequence[str] = (),
-  ):
+  def __init__(self, script: str, outcomes: Sequence[Outcome], problems: Sequence[str] = ()):
     """Computes nothing yet.
 
-    Outcomes are in the order of the seeds; `ensemble` is of their mean outputs, `soup` of their
-    mean weights, `problems` are failures other than those of runs.
+    Outcomes are in the order of the seeds; `problems` are failures other than those of runs.
     """
     self._script = os.path.basename(script).removesuffix(".py")
     self._outcomes = outcomes
-    self._ensemble = ensemble
-    self._soup = soup
     self._finished = finished(outcomes)
     self._best = next(iter(ranked(self._finished)), None)
     self.metrics = self._best.metrics if self._best else ()
@@ -73,12 +59,7 @@ class ManyRunsReport(SweepReport):
     if self.collapsed and others:
       head = f"without the {counted(len(self.collapsed), 'failed run')}:"
       rows += [[], [head], *self._rows_of(self.summaries(with_collapsed=False))]
-    averages = []
-    if self._ensemble:
-      averages.append(self._row("ensemble", self._ensemble.results.get))
-    if self._soup and self._soup.is_kept:
-      averages.append(self._row("soup", self._soup.results.get))
-    return [*rows, *([[], *averages] if averages else [])]
+    return rows
 
   def _row(self, head: str, value_of: Callable[[str], float | None], *more: str) -> list[str]:
     values = [(name, value_of(name)) for name in self.metrics]
@@ -126,35 +107,9 @@ class ManyRunsReport(SweepReport):
         f"Best run: {self._best.run}, {self._best.run.folder}. The dev set chose it, and its score "
         "on that set is therefore too high to expect elsewhere; the mean is not."
       )
-    if self._ensemble:
-      notes.append(
-        f"Ensemble: the mean of what {counted(len(self._finished), 'run')} say of each example, "
-        f"in {self._ensemble.run.folder}."
-      )
-    if self._soup:
-      notes.append(self._note_on_soup())
     if note := _note_on_disk(self._outcomes):
       notes.append(note)
     return notes
-
-  def _note_on_soup(self) -> str:
-    soup, headline = self._soup, self.metrics[0]
-    members = ", ".join(map(str, soup.members))
-    if soup.is_kept:
-      return (
-        f"Soup: the mean of the weights of seeds {members}, a single model, in the folder soup. "
-        "The dev set chose its members, so its score there is too high to expect elsewhere."
-      )
-    median = f"the median run's {title(headline)}, {shown(headline, soup.median)}"
-    if len(soup.members) < 2:
-      return (
-        f"Averaged weights: no run could join the best one, seed {members}, without a lower dev "
-        "score, so no average was written."
-      )
-    return (
-      f"Averaged weights: the mean of seeds {members} has {shown(headline, soup.score)}, not above "
-      f"{median}, so it was not written."
-    )
 
   def _head(self):
     head = f"{counted(len(self._outcomes), 'run')} of {self._script}.py"
@@ -173,32 +128,10 @@ class ManyRunsReport(SweepReport):
       "metrics_without_failed": {name: dataclasses.asdict(each) for name, each in others.items()},
       "best_seed": self._best.run.seed if self._best else None,
       "failed_seeds": [outcome.run.seed for outcome in self.collapsed],
-      "ensemble": self._ensemble.results if self._ensemble else None,
-      "soup": dataclasses.asdict(self._soup) if self._soup else None,
       "runs": list(map(_json_of, self._outcomes)),
       "problems": self.problems,
     }
     return json.dumps(content, indent=2) + "\n"
-
-  def _draw(self, path):
-    if not self._finished:
-      raise ValueError("no run has finished")
-    panels = []
-    for name in self.metrics[:_MOST_PANELS]:
-      averages = {}
-      if self._ensemble and name in self._ensemble.results:
-        averages["ensemble"] = self._ensemble.results[name]
-      if self._soup and self._soup.is_kept:
-        averages["soup"] = self._soup.results[name]
-      scores = [outcome.results[name] for outcome in self._finished]
-      summary = self.summaries()[name]
-      panels.append(
-        run_comparison.Panel(title(name), scores, summary.mean, summary.interval, averages)
-      )
-    failed = [bool(outcome.collapsed) for outcome in self._finished]
-    folders = [outcome.run.folder for outcome in self._finished]
-    head = f"{counted(len(folders), 'run')} of {self._script}.py"
-    run_comparison.plot_runs(folders, failed, panels, path, head)
 
 
 def _json_of(outcome: Outcome) -> dict:

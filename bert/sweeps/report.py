@@ -1,4 +1,4 @@
-"""The report of a sweep: a table with notes as text, JSON and a picture."""
+"""The report of a sweep: a table with notes as text, JSON, and a page."""
 
 import os
 import textwrap
@@ -8,7 +8,7 @@ from absl import logging
 
 from bert.io import atomic_files
 from bert.io.wording import aligned
-from bert.scripts import sweep_pages
+from bert.scripts import report_pages
 
 _WIDTH = 100
 
@@ -41,19 +41,11 @@ class SweepReport:
     """Returns every run and every figure of the table, unrounded."""
     raise NotImplementedError
 
-  def _draw(self, path: str) -> None:
-    """Draws the picture; ImportError without matplotlib, ValueError with nothing to draw."""
-    raise NotImplementedError
-
-  def _cells(self) -> list[Sequence[str]]:
-    """Returns the rows that have cells, all of the same number."""
-    rows = [row for row in self._rows() if len(row) > 1]
-    width = max(map(len, rows))
-    return [(*row, *[""] * (width - len(row))) for row in rows]
-
   def text(self) -> str:
     """Returns the table as plain text."""
-    lines = iter(aligned(self._cells()))
+    rows = [row for row in self._rows() if len(row) > 1]
+    width = max(map(len, rows))
+    lines = iter(aligned([(*row, *[""] * (width - len(row))) for row in rows]))
     table = [next(lines) if len(row) > 1 else "".join(row) for row in self._rows()]
     rule = "-" * max(map(len, table))
     notes = [textwrap.fill(note, _WIDTH, break_long_words=False) for note in self._notes()]
@@ -62,19 +54,13 @@ class SweepReport:
     return "\n".join([*self._head(), *body, "", *notes, *problems]) + "\n"
 
   def write(self, output_dir: str, with_page: bool = False) -> None:
-    """Writes `results.txt`, `results.json`, `results.png`, and `report.html` if that is wanted.
+    """Writes `results.txt`, `results.json`, and `report.html` if that is wanted.
 
-    A picture or a page that fails is a warning.
+    A page that fails is a warning.
     """
     base = os.path.join(output_dir, "results")
     atomic_files.write_text(f"{base}.txt", self.text())
     atomic_files.write_text(f"{base}.json", self.json())
-    written = [f"{base}.txt", f"{base}.json"]
-    try:
-      self._draw(f"{base}.png")
-      written.append(f"{base}.png")
-    except (ImportError, OSError, ValueError) as error:
-      logging.warning("No picture: %s", error)
-    logging.info("Wrote %s.", ", ".join(written))
+    logging.info("Wrote %s.txt and %s.json.", base, base)
     if with_page:
-      sweep_pages.write_at_end(output_dir)
+      report_pages.write_at_end(output_dir)

@@ -32,7 +32,7 @@ from bert.sweeps.report import SweepReport
 class Run:
   """One run of a sweep."""
 
-  seed: int | None  # its `--seed`; None for an average of runs
+  seed: int  # its `--seed`
   folder: str  # its `--output_dir`
   # Everything that decides its result, by name, in JSON types.
   settings: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False, hash=False)
@@ -46,7 +46,7 @@ _Run = TypeVar("_Run", bound=Run)
 
 @dataclasses.dataclass
 class Outcome(Generic[_Run]):
-  """The outcome of a run, or of an average of runs."""
+  """The outcome of a run."""
 
   run: _Run  # the run
   results: Mapping[str, float] | None = None  # metric -> number, or None if it has not finished
@@ -253,7 +253,7 @@ class Sweep(Generic[_Run]):
       outcome.failure = str(error)
 
   def note_problem(self, what: str, reason: str, folder: str | None = None) -> None:
-    """Logs that something beside the runs, such as "the ensemble", has failed."""
+    """Logs that something beside the runs, such as "the export", has failed."""
     if self.is_stopped:
       return
     log = f" ({os.path.join(folder, parallel_processes.LOG_FILE)})" if folder else ""

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert.tasks.metrics import predictions_of
+from bert.tasks.metrics import keep_real, predictions_of
+
+FAILURE = "failure"
+"""The result of an evaluation that says why the model counts as failed."""
 
 
 def failure_of_classes(
@@ -64,28 +67,36 @@ def failure_of_classes(
   )
 
 
-def failure_of_table(table: Any) -> str | None:
-  """Explains the same by a `metrics.ConfusionTable`.
+def with_failure(
+  results: Mapping[str, Any],
+  labels: np.ndarray,
+  outputs: np.ndarray,
+  is_real_example: np.ndarray,
+  names: Sequence[str],
+  problem_type: str = "classification",
+) -> dict[str, Any]:
+  """Adds to the results of an evaluation why the model counts as failed, if it does.
 
-  Example:
-    >>> from bert.tasks.metrics import ConfusionTable
-    >>> failure_of_table(ConfusionTable(np.array([[0, 2], [0, 4]]), ["no", "yes"]))
-    'accuracy 0.6667 is not above 0.6667, the share of the most frequent label (yes)'
+  Args:
+    results: name -> value.
+    labels: of `[M]` examples, see `failure_of_classes`; likewise the outputs.
+    outputs: of the model.
+    is_real_example: `[M]`, 0 for padding of a batch.
+    names: of the classes.
+    problem_type: see `metrics.predictions_of`.
   """
-  rows, columns = np.nonzero(table.matrix)
-  counts = table.matrix[rows, columns]
-  outputs = np.eye(len(table.labels))[np.repeat(columns, counts)]
-  return failure_of_classes(np.repeat(rows, counts).tolist(), outputs, table.labels)
+  labels, outputs = keep_real(is_real_example, labels, outputs)
+  failure = failure_of_classes(labels, outputs, names, problem_type)
+  return {**results, **({FAILURE: failure} if failure else {})}
 
 
 def failure_of_results(results: Mapping[str, Any]) -> str | None:
-  """Explains the same by the results of an evaluation; None without a confusion matrix."""
-  table = results.get("confusion matrix")
-  return failure_of_table(table) if hasattr(table, "matrix") else None
+  """Returns what `with_failure` added."""
+  return results.get(FAILURE)
 
 
 def warn_of(failure: str | None) -> None:
-  """Logs a failure of a single run, if there is one; of many runs the report says it."""
+  """Logs why a model counts as failed, if it does."""
   if failure:
     logging.warning("The model is no better than one answer to everything: %s.", failure)
 

@@ -232,19 +232,6 @@ def ranking_scores(vectors: np.ndarray, is_text: np.ndarray) -> dict[str, float]
   return _scores_of_places([_places(rows) for rows in _cosines_by_rows(vectors, is_text)])
 
 
-def candidate_cosines(vectors: np.ndarray, is_text: np.ndarray) -> np.ndarray:
-  """Compares each row's first text, see `ranking_scores`, with its partner and all C candidates.
-
-  That gives float32 `[M, 1 + C]`, the partner's cosine first.
-  """
-  return np.concatenate(list(_cosines_by_rows(vectors, is_text))).astype(np.float32)
-
-
-def scores_of_cosines(cosines: np.ndarray) -> dict[str, float]:
-  """Computes the scores of `ranking_scores` from `candidate_cosines`, or from their mean."""
-  return _scores_of_places([_places(np.asarray(cosines, np.float64))])
-
-
 def _cosines_by_rows(vectors, is_text):
   """Yields float64 `[R, 1 + C]` of some rows at a time."""
   is_text = np.asarray(is_text, bool)

@@ -82,8 +82,6 @@ def test_initialising_by_name(tmp_path):
   ]
 
 
-
-
 def test_a_head_of_another_size_starts_fresh(tmp_path):
   model = _model(classes=3)
   report = loading.init_from_checkpoint(save(tmp_path, 20), model)

@@ -195,22 +195,11 @@ def test_no_two_of_thirty_groups_look_alike(drawn):
   assert_apart(panel.get_legend().get_texts(), drawn[0])
 
 
-def test_a_table_shows_every_cell_and_nothing_runs_over_the_edge(drawn, tmp_path):
-  rows = [("Task", "Score"), ("MRPC, whose name is long", "86.7 ± 0.4"), ("$x_1$", "-")]
-  notes = ["A note that is longer than the table is wide, and has to go on in lines below."]
-  drawing.plot_table(rows, tmp_path / "table.png", "GLUE", notes)
-  [panel] = drawn[0].axes
-  shown = [text.get_text() for text in panel.texts]
-  assert shown[:7] == ["GLUE", *(cell for row in rows for cell in row)]
-  assert " ".join(shown[7:]) == notes[0]
-  assert_apart(panel.texts, drawn[0])
-
-
 @pytest.mark.parametrize("ending", ["png", "SVG", ""])
 def test_the_ending_of_a_name_decides_the_format(tmp_path, ending):
-  path = tmp_path / f"table.{ending}".rstrip(".")
+  path = tmp_path / f"matrix.{ending}".rstrip(".")
   drawing.check_format(path)
-  drawing.plot_table([("Task", "Score")], path, "GLUE")
+  drawing.plot_confusion_matrix([[1, 0], [0, 1]], ["a", "b"], path)
   if ending == "SVG":
     assert "<svg" in path.read_text()
   else:

@@ -100,25 +100,11 @@ def test_stopped_and_resumed_it_is_the_same_to_the_bit(script, flags, tmp_path):
 @each_task_but_examples
 def test_the_best_weights_are_kept(script, flags, name):
   done = script.run_well(**flags, **job_of(name), eval_every_steps=1, do_train=True)
-  assert f"Using the best checkpoint, {flags['output_dir']}/best/model.ckpt-" in done.err
-
-
-@pytest.mark.ci
-@each_task_but_examples
-def test_runs_are_averaged_by_what_they_say(script, flags, name, tmp_path):
-  job = job_of(name)
-  folders = [tmp_path / f"seed_{seed}" for seed in (1, 2)]
-  for seed, folder in enumerate(folders, 1):
-    one = {**flags, "output_dir": folder, "seed": seed, "save_outputs": True}
-    script.run_well(**one, do_train=True, **job)
-  mean = {**flags, "output_dir": tmp_path / "mean", "average_runs": ",".join(map(str, folders))}
-  script.run_well(**mean, **job)
-  summary = json.loads((tmp_path / "mean" / "dev_summary.json").read_text())
-  assert summary["headline"] in results_in(tmp_path / "mean" / "eval_results.txt")
-  if name != "squad":  # which averages the scores of spans
-    [outputs] = [path.name for path in folders[0].glob("outputs_eval*.npz")]
-    arrays = [np.load(folder / outputs)["outputs"] for folder in folders]
-    assert not np.array_equal(*arrays), "two seeds"
+  out = flags["output_dir"]
+  assert f"Using the best checkpoint, {out}/best/model.ckpt-" in done.err
+  summary = json.loads((out / "dev_summary.json").read_text())
+  assert {summary["headline"]} <= set(summary["metrics"])
+  assert summary["headline"] in results_in(out / "eval_results.txt")
 
 
 def _rounded(entities):

@@ -221,7 +221,7 @@ def test_its_file_is_a_script_with_many_seeds(name, flags, tmp_path):
   done = _run(FILES[name], *_flags(flags), "--do_train", "--do_eval", "--do_predict")
   assert done.returncode == 0, done.stderr
   headline = own_tasks.HEADLINES[name]
-  for folder in ("seed_12345", "seed_12346", "ensemble"):
+  for folder in ("seed_12345", "seed_12346"):
     assert headline in results_in(tmp_path / "out" / folder / "eval_results.txt")
   assert headline in (tmp_path / "out" / "results.json").read_text()
 

@@ -77,16 +77,6 @@ def test_a_student_cut_from_the_teacher(task, tmp_path):
     np.testing.assert_array_equal(found[name], started[name], err_msg=name)
 
 
-@pytest.mark.slow
-def test_runs_of_several_seeds_share_their_records(task, tmp_path):
-  """Each of `--num_runs` is such a command; both halves read records of their own."""
-  values = {**task, "features_dir": tmp_path / "features", "num_train_epochs": 1}
-  script.run_well(**values, output_dir=tmp_path / "1", seed=1)
-  done = script.run_well(**values, output_dir=tmp_path / "2", seed=2)
-  for name in ("features/layers/train.tf_record", "features/train.tf_record"):
-    assert f"Reading {tmp_path}/{name}, which has been written before." in done.err
-
-
 @pytest.mark.parametrize(
   ("changes", "message"),
   [

@@ -6,14 +6,13 @@
 
 Each process is a run of the script in this one, so TensorFlow is not loaded again; with the fixture
 `fake_estimator` a run takes some tenths of a second. With `results`, no process does anything but
-leave these, and no picture is drawn.
+leave these.
 """
 
 import os
 import pathlib
 
-from bert.figures import run_comparison
-from bert.scripts import run_outputs
+from bert.scripts import result_files
 from bert.sweeps import parallel_processes
 from tests.kit import tiny_bert, tiny_sentences
 from tests.kit.script_runs import Done, Script
@@ -51,8 +50,6 @@ class ManyRuns:
       results: flags of a process -> its accuracy, in the place of a run.
     """
     self._results = results
-    if results:
-      monkeypatch.setattr(run_comparison, "plot_runs", lambda *_: None)
     self._script = Script(module)
     self.started: list[dict[str, str]] = []
     self.fails = lambda flags: False
@@ -85,7 +82,7 @@ class ManyRuns:
     for name in ("checkpoint", "predictions.tsv") if "do_predict" in flags else ("checkpoint",):
       (folder / name).touch()
     (folder / "eval_results.txt").write_text(f"eval_accuracy = {self._results(flags)}\n")
-    run_outputs.write_summary(str(folder), "eval_accuracy", ["eval_accuracy"], None, 10)
+    result_files.write_summary(str(folder), "eval_accuracy", ["eval_accuracy"], None, 10)
 
   def run(self, **values) -> Done:
     """Runs the script; `run(num_runs=2)` is `--num_runs=2`."""

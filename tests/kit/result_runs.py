@@ -90,14 +90,6 @@ def _pretraining(
   return [("create_pretraining_data", records), ("run_pretraining", run)]
 
 
-def _many(script: str, flags: dict[str, Any]) -> list[Command]:
-  """Two runs that share their records, and their mean."""
-  shared = {**flags, "features_dir": "features", "save_outputs": True}
-  runs = [(script, {**shared, "seed": seed, "output_dir": f"run_{seed}"}) for seed in (1, 2)]
-  mean = {name: value for name, value in flags.items() if name not in ("do_train",)}
-  return [*runs, (script, {**mean, "average_runs": "run_1,run_2", "output_dir": "mean"})]
-
-
 _OF_FAMILIES = {
   "electra": {"embedding_size": 8},
   "albert": {"embedding_size": 8},
@@ -124,7 +116,6 @@ RUNS: dict[str, list[Command]] = {
   "classifier_best": [
     ("run_classifier", {**_MRPC, "eval_every_steps": 1, "keep_best": True, "num_train_epochs": 2})
   ],
-  "classifier_average": _many("run_classifier", _MRPC),
   "classifier_many": [("run_classifier", {**_MRPC, "num_runs": 2})],
   "classifier_accumulation": [("run_classifier", {**_MRPC, "gradient_accumulation_steps": 2})],
   "classifier_grouping": [("run_classifier", {**_MRPC, "group_by_length": True})],
@@ -152,9 +143,7 @@ RUNS: dict[str, list[Command]] = {
   "ner_windows": [
     ("run_ner", {**_NER, "doc_stride": 4, "model_scheme": "bioes", "eval_every_steps": 4})
   ],
-  "ner_average": _many("run_ner", _NER),
   "swag": [("run_swag", _SWAG)],
-  "swag_average": _many("run_swag", _SWAG),
   "swag_accumulation": [
     ("run_swag", {**_SWAG, "gradient_accumulation_steps": 2, "eval_every_steps": 3})
   ],
@@ -167,7 +156,6 @@ RUNS: dict[str, list[Command]] = {
   ],
   "squad_1": [("run_squad", _SQUAD_1)],
   "squad_2": [("run_squad", {**_SQUAD_2, "group_by_length": True})],
-  "squad_average": _many("run_squad", _SQUAD_2),
   "squad_electra": [("run_squad", {**_SQUAD_2, **_model("squad_electra")})],
   "distillation": [("distill", {**_STUDENT, "unlabelled_file": "{}/unlabelled.txt"})],
   "distillation_cached": [

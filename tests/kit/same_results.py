@@ -59,11 +59,17 @@ ON_PURPOSE: dict[str, str] = {
   r"groups|inner_group_num|layer_norm_eps|pad_token_id|transformers_heads)$": (
     "the fingerprint has every value of the configuration that decides what weights compute"
   ),
-  r"features/\w+\.key\.json: result$": "it is the number of records for every task",
   r"flags\.json: plugin$": "every script has --plugin",
   rf"(flags\.json: |state/(informative|fingerprint)/)({_RETIRED})$": "flags that are gone",
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
-  r"^ner_average/.*(key\.json|outputs_\w+\.npz): key$": "--segment_id is gone from the key",
+  r"dev_summary\.json": "every run that evaluates says how to read its results",
+  r"flags\.json: (features_dir|save_outputs|average_runs|average_weights|seeds)$": (
+    "runs are not averaged any more"
+  ),
+  r"^classifier_many/out/((features|ensemble|soup)/|seed_\d+/(outputs_|\w+\.tf_record|run\.json: "
+  r"settings/data)|results\.json: (ensemble|soup)|results\.png|report\.html|run\.json)": (
+    "runs of several seeds have records of their own, are not averaged, and have another page"
+  ),
 }
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 MOST_SHOWN = 12

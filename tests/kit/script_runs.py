@@ -27,7 +27,7 @@ import pytest
 import tensorflow as tf
 
 from bert.checkpoints import saving
-from bert.scripts import command_line, flag_groups, run_report, steps, sweep_pages
+from bert.scripts import command_line, flag_groups, report_pages, run_report, steps
 from tests.kit.paths import ROOT
 
 
@@ -56,8 +56,8 @@ class Script:
       contextlib.redirect_stderr(err),
       mock.patch.object(steps, "start_script", _run_here),
       # Reports have tests of their own; one of each run here would double the time of many.
-      mock.patch.object(run_report, "write_at_end", _reported(values.get("report", False))),
-      mock.patch.object(sweep_pages, "write_at_end", _reported(values.get("report", False), True)),
+      _reporting(run_report, values.get("report", False)),
+      _reporting(report_pages, values.get("report", False)),
       pytest.raises(SystemExit) as left,
     ):
       command_line.run(
@@ -95,9 +95,11 @@ class Script:
     return done.err[done.err.index("ERROR: ") :]
 
 
-def _reported(is_wanted: bool, of_sweep: bool = False):
-  module = sweep_pages if of_sweep else run_report
-  return module.write_at_end if is_wanted else lambda settings: None
+def _reporting(module: types.ModuleType, is_wanted: bool) -> contextlib.AbstractContextManager:
+  """Within the block a module writes the report at the end of a run only if that is wanted."""
+  if is_wanted:
+    return contextlib.nullcontext()
+  return mock.patch.object(module, "write_at_end")
 
 
 def _run_here(name: str, *flags: str) -> int:

@@ -10,17 +10,12 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 
-from bert import run_classifier
-from bert.checkpoints.numpy_reader import CheckpointReader
-from bert.predicting.predictor import Predictor
-from bert.sweeps import dev_scores, weight_soup
-from bert.sweeps.sweep import Outcome, Run
 from tests.kit import many_runs
 from tests.kit.paths import ROOT
-from tests.kit.script_runs import Script, assert_same_tensors, json_in
+from tests.kit.script_runs import assert_same_tensors, json_in
+from tests.reports.pages import check_alone
 
 pytestmark = pytest.mark.ci
 
@@ -28,7 +23,7 @@ pytestmark = pytest.mark.ci
 @pytest.fixture(scope="module")
 def flags(tmp_path_factory) -> dict:
   folder = tmp_path_factory.mktemp("many")
-  return {**many_runs.flags_on_mrpc(folder), "do_predict": True, "average_weights": False}
+  return {**many_runs.flags_on_mrpc(folder), "do_predict": True}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +31,9 @@ def straight(flags):
   """The folder of two runs that nothing stopped. Tests only read it."""
   text = run_well(command(flags))
   assert "2 runs of run_classifier.py" in text
-  assert (flags["output_dir"] / "results.png").is_file()
+  page = (flags["output_dir"] / "report.html").read_text(encoding="utf-8")
+  check_alone(page)
+  assert "Learning curves" in page
   return flags["output_dir"]
 
 
@@ -100,13 +97,9 @@ def test_killed_and_resumed_runs_are_the_same_to_the_bit(flags, straight, tmp_pa
   for seed in (12345, 12346):
     prefix = f"seed_{seed}/model.ckpt-{newest_step(straight / f'seed_{seed}')}"
     assert_same_tensors(resumed / prefix, straight / prefix)
-  names = [
-    *("eval_results.txt", "test_results.tsv", "predictions.tsv"),
-    *("ensemble/eval_results.txt", "ensemble/test_results.tsv"),
-  ]
-  for name in names:
-    name = name if "/" in name else f"seed_12346/{name}"
-    assert (resumed / name).read_bytes() == (straight / name).read_bytes(), name
+  for name in ("eval_results.txt", "dev_summary.json", "test_results.tsv", "predictions.tsv"):
+    one, other = (out / "seed_12346" / name for out in (resumed, straight))
+    assert one.read_bytes() == other.read_bytes(), name
   found, expected = (json_in(out / "results.json") for out in (resumed, straight))
   assert comparable(found) == comparable(expected)
 
@@ -119,29 +112,3 @@ def wait_for_lock(folder) -> None:
   """Waits until no process of many runs is left in a folder."""
   with open(folder / ".lock", "ab") as file:
     fcntl.flock(file, fcntl.LOCK_EX)
-
-
-def test_averaged_weights_are_a_complete_run(flags, straight, tmp_path):
-  outcomes = [Outcome(Run(seed, str(straight / f"seed_{seed}"))) for seed in (12345, 12346)]
-  for outcome in outcomes:
-    dev_scores.read(outcome)
-  soup = tmp_path / "soup"
-  weight_soup.write_mean(str(soup), outcomes)
-  newest = f"model.ckpt-{newest_step(soup)}"
-  one, other = (weights(f"{outcome.run.folder}/{newest}") for outcome in outcomes)
-  for name, value in weights(soup / newest).items():
-    if value.dtype == np.float32:
-      np.testing.assert_allclose(value, (one[name] + other[name]) / 2, atol=1e-6)
-  assert len(Predictor.from_run(str(soup))(["the film was good", "the film was bad"])) == 2
-  Script(run_classifier).run_well(
-    do_eval=True,
-    init_checkpoint=soup,
-    output_dir=tmp_path / "evaluated",
-    **{name: flags[name] for name in ("task_name", "data_dir", "max_seq_length")},
-  )
-  assert (tmp_path / "evaluated" / "eval_results.txt").is_file()
-
-
-def weights(prefix):
-  reader = CheckpointReader(str(prefix))
-  return {name: reader.read(name) for name in reader.shapes}

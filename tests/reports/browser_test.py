@@ -5,7 +5,8 @@ Alone: python -m pytest tests/reports/browser_test.py -m ci (seconds; needs Chro
 
 import pytest
 
-from bert.reports import comparison, grid, html_page, many
+from bert.reports import html_page, runs
+from bert.scripts import report_pages
 from tests.kit import browser as browsers
 from tests.reports import made_up_runs
 
@@ -19,12 +20,13 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def pages():
+def pages(tmp_path_factory):
   found = {name: html_page.render(made_up_runs.of_kind(name)) for name in made_up_runs.KINDS}
   for name in ("classes", "entities"):
-    found[f"two of {name}"] = comparison.render(*made_up_runs.two_of_kind(name))
-  found["many runs"] = many.render(made_up_runs.many())
-  found["tasks"] = grid.render(made_up_runs.grid())
+    found[f"two of {name}"] = runs.render(made_up_runs.compared(*made_up_runs.two_of_kind(name)))
+  for write in (made_up_runs.write_seeds, made_up_runs.write_tasks):
+    folder = str(write(tmp_path_factory.mktemp("sweep")))
+    found[write.__name__] = report_pages.page_of_sweep(folder, f"{folder}/report.html")
   return found
 
 

@@ -1,16 +1,18 @@
 """Runs for reports, made up: their results, curves, examples and answers."""
 
 import dataclasses
-import json
+import pathlib
+from unittest import mock
 
 import numpy as np
 
 from bert.checks import findings
 from bert.figures.event_files import Run
 from bert.reports import words
-from bert.reports.grid import Grid
-from bert.reports.many import Answers, ManyRuns
+from bert.reports.runs import Runs
 from bert.reports.subject import Examples, Subject
+from bert.scripts import report_pages, run_subject
+from bert.scripts.run_subject import Chosen
 from bert.sweeps import sweep
 from bert.sweeps.glue_report import GlueReport, TaskScore
 from bert.sweeps.glue_runs import GridRun
@@ -173,12 +175,23 @@ def subject(examples: Examples | None, **changed) -> Subject:
   return dataclasses.replace(made, **changed)
 
 
+def compared(*subjects: Subject) -> Runs:
+  """What the page of these runs, compared, is about."""
+  found = {each.folder: each for each in subjects}
+  with mock.patch.object(run_subject, "subject_of", lambda folder, _: found[folder]):
+    return report_pages._compared(list(found), "/tmp/page.html", Chosen())
+
+
 # ---------------------------------------------------------------------------------------------
 # Runs of a sweep.
 
 
-def many_results() -> dict:
-  """Two runs that are good, one that is not, one that did not finish, and an ensemble."""
+def write_seeds(folder: pathlib.Path) -> pathlib.Path:
+  """Writes a directory of two runs that are good, one that is not, and one that did not finish."""
+  for seed in (1, 2, 3, 4):
+    (folder / f"seed_{seed}").mkdir(parents=True)
+  (folder / "seed_2" / "flags.json").write_text('{"task_name": "MRPC"}')
+  (folder / "seed_2" / "report.html").touch()
   why = "accuracy 0.6838 is not above 0.6838, the share of the most frequent label (1)"
   outcomes = [
     _outcome(1, 0.78),
@@ -186,8 +199,9 @@ def many_results() -> dict:
     _outcome(3, 0.6838, collapsed=why),
     Outcome(sweep.Run(4, "out/seed_4"), failure="exit code 1: no space"),
   ]
-  report = ManyRunsReport("run_classifier", outcomes, _outcome(None, 0.81), None)
-  return json.loads(report.json())
+  report = ManyRunsReport("run_classifier", outcomes)
+  (folder / "results.json").write_text(report.json())
+  return folder
 
 
 def _outcome(seed, accuracy, **more) -> Outcome:
@@ -197,30 +211,8 @@ def _outcome(seed, accuracy, **more) -> Outcome:
   return Outcome(run, results, names[:1], names, seconds=90.0, examples=408, **more)
 
 
-def many(kind: str = "classes", **changed) -> ManyRuns:
-  """The runs of `many_results`: the first two answered the same, the third otherwise."""
-  examples = KINDS[kind]()
-  others = [_other(case) for case in examples.cases]
-  cases = [examples.cases, examples.cases, others]
-  answers = Answers(examples.shown, [1, 2, 3], cases, examples.gold, examples.numbers, 4)
-  curves = [dataclasses.replace(subject(None).curves, folder=f"/tmp/seed_{n}") for n in (1, 2)]
-  made = ManyRuns(
-    "/tmp/mrpc",
-    "MRPC",
-    many_results(),
-    "/tmp/mrpc/seed_2",
-    "python run_classifier.py --num_runs=4",
-    {"python": "3.12.0"},
-    curves,
-    {1: "seed_1/report.html"},
-    answers,
-    ["A sentence."],
-  )
-  return dataclasses.replace(made, **changed)
-
-
-def task_results() -> dict:
-  """RTE with two settings of two seeds, one of which failed, and MRPC without a run that ended."""
+def write_tasks(folder: pathlib.Path) -> pathlib.Path:
+  """Writes RTE with two settings of two seeds, one of which failed, and MRPC without results."""
   rte = [
     _of_grid("RTE", 2e-5, 1, {"accuracy": 0.7}, steps=234, seconds=60.0),
     _of_grid("RTE", 2e-5, 2, {"accuracy": 0.6}, steps=234, seconds=66.0, collapsed="one answer"),
@@ -228,17 +220,12 @@ def task_results() -> dict:
     _of_grid("RTE", 5e-5, 2, None, failure="exit code 1: no <b>space</b>"),
   ]
   scores = [TaskScore("RTE", rte), TaskScore("MRPC", [_of_grid("MRPC", 2e-5, 1, None)])]
-  return json.loads(GlueReport(scores, ["predicting AX: no weights"]).json())
+  report = GlueReport(scores, ["predicting AX: no weights"])
+  (folder / "results.json").write_text(report.json())
+  return folder
 
 
 def _of_grid(task, rate, seed, results, **more) -> Outcome:
   folder = f"out/{task}/lr{rate:g}_epochs3_seed{seed}"
   run = GridRun(seed, folder, task=task, learning_rate=rate, epochs=3.0)
   return Outcome(run, results, tuple(results or ()), **more)
-
-
-def grid() -> Grid:
-  """The runs of `task_results`."""
-  results = task_results()
-  runs = [run for figures in results["tasks"].values() for run in figures["runs"]]
-  return Grid("/tmp/glue", results, {run["folder"]: f"{run['seed']}/" for run in runs})

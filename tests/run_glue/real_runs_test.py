@@ -7,7 +7,6 @@ import zipfile
 
 import numpy as np
 import pytest
-from matplotlib import image
 
 from bert import run_classifier
 from bert.scripts import command_line
@@ -60,7 +59,6 @@ def test_the_whole_way_with_the_real_program(tmp_path):
   assert "global_step = 2" in lines
   summary = json.loads((run / "dev_summary.json").read_text())
   assert results["tasks"]["MNLI"]["runs"][0]["collapsed"] == summary["failure"]
-  assert image.imread(tmp_path / "out" / "results.png").std() > 0.05
   with zipfile.ZipFile(tmp_path / "out" / "submission.zip") as archive:
     sizes = {}
     for name in archive.namelist():

@@ -4,15 +4,12 @@ import json
 import types
 
 import pytest
-from matplotlib import image
 
-from bert.figures import run_comparison
-from bert.scripts import run_outputs
+from bert.scripts import result_files
 from bert.sweeps import dev_scores
 from bert.sweeps.many_runs import ManyRuns
 from bert.sweeps.many_runs_report import ManyRunsReport
 from bert.sweeps.sweep import Outcome, Run
-from bert.sweeps.weight_soup import Result
 
 
 def outcome(seed, accuracy, **more):
@@ -34,9 +31,7 @@ def runs():
 
 
 def test_the_table(runs):
-  ensemble = outcome(None, 0.81)
-  soup = Result([2, 1], 0.805, 0.78, True, {"eval_accuracy": 0.805, "eval_f1": 0.86})
-  text = ManyRunsReport("run_classifier", runs, ensemble, soup).text()
+  text = ManyRunsReport("run_classifier", runs).text()
   rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
   assert "4 runs of run_classifier.py, 408 dev examples" in text
   assert rows["2"] == ["0.8000", "0.8500", "1.5", "best"]
@@ -45,25 +40,14 @@ def test_the_table(runs):
   means = [line.split()[1] for line in text.splitlines() if line.startswith("mean  ")]
   assert means == ["0.7546", "0.7900"], "with the failed run and without it"
   assert "without the 1 failed run:" in text
-  assert rows["ensemble"][:1] == ["0.8100"]
-  assert rows["soup"][:1] == ["0.8050"]
   assert "FAILED: seed 3: accuracy 0.6838 is not above 0.6838" in text
   assert "PROBLEM: seed 4 did not finish: exit code 1: no space" in text
   assert max(map(len, text.splitlines())) <= 100
   assert "Student's t" in text
 
 
-def test_an_average_of_weights_that_is_not_better_is_said(runs):
-  soup = Result([2, 1], 0.78, 0.78, False, {})
-  assert "0.7800, not above the median run's" in " ".join(
-    ManyRunsReport("run_swag", runs, None, soup).text().split()
-  )
-  alone = Result([2], 0.80, 0.78, False, {})
-  assert "no run could join the best one" in ManyRunsReport("run_swag", runs, None, alone).text()
-
-
 def test_all_figures_are_in_the_json(runs):
-  content = json.loads(ManyRunsReport("run_classifier", runs, None, None).json())
+  content = json.loads(ManyRunsReport("run_classifier", runs).json())
   assert content["headline"] == "eval_accuracy"
   assert content["best_seed"] == 2
   assert content["failed_seeds"] == [3]
@@ -72,14 +56,14 @@ def test_all_figures_are_in_the_json(runs):
 
 
 def test_no_run_at_all(runs, tmp_path):
-  report = ManyRunsReport("run_classifier", runs[3:], None, None)
+  report = ManyRunsReport("run_classifier", runs[3:])
   report.write(str(tmp_path))
   assert "No run has finished." in (tmp_path / "results.txt").read_text()
 
 
 def test_only_a_finite_score_counts(tmp_path):
   (tmp_path / "eval_results.txt").write_text("eval_accuracy = nan\n")
-  run_outputs.write_summary(str(tmp_path), "eval_accuracy", ["eval_accuracy"], None, 3)
+  result_files.write_summary(str(tmp_path), "eval_accuracy", ["eval_accuracy"], None, 3)
   with pytest.raises(ValueError, match="eval_accuracy is nan"):
     dev_scores.read(Outcome(Run(1, str(tmp_path))))
 
@@ -87,22 +71,15 @@ def test_only_a_finite_score_counts(tmp_path):
 def test_a_second_set_has_columns_of_its_own(tmp_path):
   (tmp_path / "eval_results.txt").write_text("eval_accuracy = 0.5\nglobal_step = 7\n")
   (tmp_path / "eval_results_mismatched.txt").write_text("eval_accuracy = 0.6\n")
-  run_outputs.write_summary(str(tmp_path), "eval_accuracy", ["eval_accuracy"], None, 3)
+  result_files.write_summary(str(tmp_path), "eval_accuracy", ["eval_accuracy"], None, 3)
   run = Outcome(Run(1, str(tmp_path)))
   dev_scores.read(run)
   assert run.metrics == ("eval_accuracy", "eval_accuracy_mismatched")
   assert run.score == 0.5
 
 
-def test_the_picture_of_runs_without_curves(tmp_path):
-  panel = run_comparison.Panel("accuracy", [0.7, 0.8], 0.75, (0.2, 1.3), {"ensemble": 0.8})
-  path = tmp_path / "results.png"
-  run_comparison.plot_runs([str(tmp_path)] * 2, [False, True], [panel], path, "2 runs")
-  assert image.imread(path).shape[0] > 300
-
-
 def test_the_best_of_failed_runs_is_a_failed_run(runs):
-  text = ManyRunsReport("run_classifier", runs[2:3], None, None).text()
+  text = ManyRunsReport("run_classifier", runs[2:3]).text()
   assert "Every run has FAILED" in text
   assert "best" not in text.lower(), "none is"
   assert "without the" not in text, "nothing is left without it"

@@ -28,9 +28,6 @@ class Report(SweepReport):
   def json(self):
     return "{}"
 
-  def _draw(self, path):
-    raise ValueError("there is nothing to draw")
-
 
 class Scores(Sweep):
   """Each run writes its score, as its settings have it, into a file."""
@@ -85,7 +82,6 @@ def test_what_is_left_is_made_and_all_is_reported(tmp_path, capfd):
   text = (tmp_path / "results.txt").read_text()
   assert text in capfd.readouterr().out
   assert text.splitlines()[:2] == ["run     score", "--------------" + "-" * 8]
-  assert not (tmp_path / "results.png").exists()
 
 
 def test_other_settings_are_refused_and_nothing_is_started(tmp_path):

@@ -6,11 +6,11 @@ import pytest
 from bert.tasks.constant_answers import (
   failure_of_answers,
   failure_of_classes,
-  failure_of_table,
+  failure_of_results,
   failure_of_tags,
   warn_of,
+  with_failure,
 )
-from bert.tasks.metrics import ConfusionTable
 
 
 def one_hot(classes, count=2):
@@ -61,8 +61,12 @@ def test_answers_need_more_than_none():
   assert failure_of_answers({"exact_match": 25.0, "f1": 30.0, "total": 4}) is None
 
 
-def test_a_single_run_that_has_failed_is_said(caplog):
-  warn_of(None)
+def test_results_say_why_a_model_failed_and_padding_does_not_count(caplog):
+  results = with_failure({"eval_f1": 0.0}, [0, 1, 1, 1], one_hot([1, 1, 1, 0]), [1, 1, 1, 0], "ab")
+  warn_of(failure_of_results(results))
+  assert "no better than one answer to everything: accuracy 0.6667 is not above" in caplog.text
+  good = with_failure({"eval_f1": 1.0}, [0, 1], one_hot([0, 1]), [1, 1], "ab")
+  assert good == {"eval_f1": 1.0}
+  caplog.clear()
+  warn_of(failure_of_results(good))
   assert not caplog.messages
-  warn_of(failure_of_table(ConfusionTable(np.array([[0, 1], [0, 3]]), ["no", "yes"])))
-  assert "no better than one answer to everything: accuracy 0.7500 is not above" in caplog.text

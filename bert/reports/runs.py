@@ -1,0 +1,429 @@
+"""The page of several runs: scores, what differs, curves, and what two of them answer differently.
+
+  html = render(Runs("MRPC", "/tmp/mrpc", [Entry("seed 1", "/tmp/mrpc/seed_1", {"eval_f1": 0.8})]))
+
+It serves runs that differ in their seed, a grid over several tasks, and runs that a user names.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bert.figures.event_files import Run
+from bert.io.wording import counted
+from bert.reports import charts, html_page, paired
+from bert.reports.contents import pieces_of
+from bert.reports.subject import Examples
+from bert.tasks import run_statistics
+from bert.tasks.run_statistics import Summary, title
+from bert.tasks.shown import Case, Passage
+
+_MOST_CURVES = 24  # as many styles of lines there are
+# Flags that differ between any two runs, or follow from others.
+_OF_EACH_RUN = ("output_dir", "num_train_steps", "num_warmup_steps")
+
+
+@dataclasses.dataclass
+class Entry:
+  """A run.
+
+  Attributes:
+    name: among the runs of the page.
+    folder: its directory.
+    results: metric -> number, the one by which runs are compared first; empty without results.
+    group: the task, where the page has several.
+    setting: what it shares with runs that differ only in their seed; "" where all runs do.
+    failure: why it did not finish, or None.
+    collapsed: why its model is no better than a constant answer, or None.
+    seconds: that it took, or None.
+    is_best: whether it is the best of its group.
+    link: address of its own report or directory; "" without one.
+    flags: name -> value of what may differ, versions of libraries included.
+    curves: its curves, or None.
+  """
+
+  name: str
+  folder: str
+  results: Mapping[str, float]
+  group: str = ""
+  setting: str = ""
+  failure: str | None = None
+  collapsed: str | None = None
+  seconds: float | None = None
+  is_best: bool = False
+  link: str = ""
+  flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  curves: Run | None = None
+
+  @property
+  def score(self) -> float | None:
+    """The number by which runs are compared."""
+    return next(iter(self.results.values()), None)
+
+
+@dataclasses.dataclass
+class Runs:
+  """What the page is about.
+
+  Attributes:
+    title: the task.
+    folder: of all runs; "" where they have none in common.
+    entries: the runs.
+    averages: name -> mean over groups, the one that counts first; empty without several groups.
+    problems: failures, sentences.
+    notes: what a reader must know, sentences.
+    command: the command line of the best run; "" where it is unknown.
+    is_comparison: whether the runs are compared with each other, instead of summarized.
+    examples: what two runs answered, or None.
+  """
+
+  title: str
+  folder: str
+  entries: Sequence[Entry]
+  averages: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  problems: Sequence[str] = ()
+  notes: Sequence[str] = ()
+  command: str = ""
+  is_comparison: bool = False
+  examples: tuple[Examples, Examples] | None = None
+
+
+class Row(NamedTuple):
+  """A line of numbers below those of the runs."""
+
+  name: str
+  cells: Sequence[str]  # of each metric
+
+
+class Group(NamedTuple):
+  """The runs of a task, as a table."""
+
+  name: str
+  entries: Sequence[Entry]
+  metrics: Sequence[str]
+  rows: Sequence[Row]
+  best: Entry | None
+  best_summary: Summary | None  # of the scores of the runs that share the best one's setting
+
+  @property
+  def finished(self) -> int:
+    """Number of runs that have results."""
+    return sum(bool(each.results) for each in self.entries)
+
+  @property
+  def has_faults(self) -> bool:
+    """Whether a run did not finish, or its model has learned nothing."""
+    return any(each.failure or each.collapsed for each in self.entries)
+
+
+def render(runs: Runs) -> str:
+  """Makes the page."""
+  return html_page.page("runs.html", functools.partial(contents, runs), numbers)
+
+
+def contents(runs: Runs, most_cases: int) -> dict[str, Any]:
+  """Returns what the page shows.
+
+  Args:
+    runs: the runs.
+    most_cases: examples in each of two lists.
+  """
+  names = list(dict.fromkeys(each.group for each in runs.entries))
+  groups = [_group(runs, name) for name in names]
+  curves = [each.curves for each in runs.entries if each.curves] if len(groups) == 1 else []
+  examples = _compared(runs, most_cases)
+  notes = list(runs.notes)
+  if runs.examples and not examples:
+    notes.append("The runs answered different examples, so their answers are not compared.")
+  value, value_name, sentences = _verdict(runs, groups, examples)
+  return {
+    "runs": runs,
+    "groups": groups,
+    "num_finished": sum(group.finished for group in groups),
+    "total_minutes": sum(each.seconds or 0.0 for each in runs.entries) / 60,
+    "value": value,
+    "value_name": value_name,
+    "sentences": sentences,
+    "notes": notes,
+    "differing": differing(runs.entries) if runs.is_comparison else {},
+    "curves": charts.learning_curves(*curves[:_MOST_CURVES]),
+    "num_curves": min(len(curves), _MOST_CURVES),
+    "examples": examples,
+    "figure": figure,
+    "best": groups[0].best if len(groups) == 1 else None,
+  }
+
+
+def figure(value: float | None) -> str:
+  """Writes a number of a table.
+
+  Example:
+    >>> figure(0.79657), figure(46.2), figure(343.0), figure(None)
+    ('0.7966', '46.20', '343', '–')
+  """
+  if value is None:
+    return "–"
+  if abs(value) < 10:
+    return f"{value:.4f}"
+  return f"{value:.0f}" if float(value).is_integer() and abs(value) > 100 else f"{value:.2f}"
+
+
+def differing(entries: Sequence[Entry]) -> dict[str, list[str]]:
+  """Returns name -> values, in words, of the flags that differ between runs."""
+  found = {}
+  for name in dict.fromkeys(itertools.chain.from_iterable(each.flags for each in entries)):
+    values = [html_page.flag_value(each.flags.get(name)) for each in entries]
+    if len(set(values)) > 1 and name not in _OF_EACH_RUN:
+      found[name] = values
+  return found
+
+
+# ---------------------------------------------------------------------------------------------
+# The table.
+
+
+def _group(runs: Runs, name: str) -> Group:
+  entries = [each for each in runs.entries if each.group == name]
+  metrics = list(dict.fromkeys(itertools.chain.from_iterable(each.results for each in entries)))
+  if runs.is_comparison and len(entries) == 2:
+    rows = [_difference(entries, metrics)]
+  else:
+    rows = list(_summary_rows(entries, metrics))
+  best = next((each for each in entries if each.is_best), None)
+  alike = [each.score for each in entries if best and each.setting == best.setting]
+  scores = [score for score in alike if score is not None]
+  return Group(
+    name, entries, metrics, rows, best, run_statistics.summarize(scores) if scores else None
+  )
+
+
+def _difference(entries: Sequence[Entry], metrics: Iterable[str]) -> Row:
+  """Returns the numbers of the second run less those of the first."""
+  cells = []
+  for name in metrics:
+    first, second = (each.results.get(name) for each in entries)
+    is_known = first is not None and second is not None
+    cells.append(html_page.signed(second - first) if is_known else "–")
+  return Row("difference", cells)
+
+
+def _summary_rows(entries: Sequence[Entry], metrics: Sequence[str]) -> Iterable[Row]:
+  """Yields mean and spread of the runs of each setting that has several."""
+  settings = list(dict.fromkeys(each.setting for each in entries))
+  for setting in settings:
+    finished = [each for each in entries if each.setting == setting and each.results]
+    if len(finished) < 2:
+      continue
+    name = f", {setting}" if len(settings) > 1 else ""
+    summaries = _summaries(finished, metrics)
+    yield Row(f"mean ± SD{name}", [_spread(each) for each in summaries])
+    if len(settings) == 1:
+      yield Row("95 % interval", [_range(each.interval if each else None) for each in summaries])
+      yield Row(
+        "lowest to highest",
+        [_range((each.minimum, each.maximum) if each else None) for each in summaries],
+      )
+    others = [each for each in finished if not each.collapsed]
+    if 0 < len(others) < len(finished):
+      summaries = _summaries(others, metrics)
+      yield Row(f"mean ± SD{name}, without failed runs", [_spread(each) for each in summaries])
+
+
+def _summaries(entries: Iterable[Entry], metrics: Iterable[str]) -> list[Summary | None]:
+  found = []
+  for name in metrics:
+    values = [each.results[name] for each in entries if name in each.results]
+    found.append(run_statistics.summarize(values) if values else None)
+  return found
+
+
+def _spread(summary: Summary | None) -> str:
+  if summary is None or summary.deviation is None:
+    return figure(summary.mean if summary else None)
+  return f"{figure(summary.mean)} ± {figure(summary.deviation)}"
+
+
+def _range(bounds: tuple[float, float] | None) -> str:
+  return " to ".join(map(figure, bounds)) if bounds else "–"
+
+
+# ---------------------------------------------------------------------------------------------
+# The verdict.
+
+
+def _verdict(
+  runs: Runs, groups: Sequence[Group], examples: Mapping[str, Any] | None
+) -> tuple[str | None, str, list[str]]:
+  """Returns the number that counts, its name, and sentences about it."""
+  if len(groups) != 1:
+    return _verdict_of_groups(runs, groups)
+  [group] = groups
+  metric = title(group.metrics[0]) if group.metrics else ""
+  if runs.is_comparison and len(runs.entries) == 2:
+    return _verdict_of_two(group, metric, examples)
+  finished = [each for each in group.entries if each.results]
+  scores = [each.results[group.metrics[0]] for each in finished if group.metrics[0] in each.results]
+  if not scores:
+    return None, "No run has finished.", []
+  summary = run_statistics.summarize(scores)
+  spread = f"from {figure(summary.minimum)} to {figure(summary.maximum)}"
+  if len({each.setting for each in group.entries}) == 1:
+    sentences = []
+    if summary.deviation is not None:
+      sentences.append(
+        f"{summary.count} runs that differ in their seed have finished: {spread}, with a standard "
+        f"deviation of {figure(summary.deviation)}."
+      )
+    return figure(summary.mean), f"mean {metric}", sentences
+  best = group.best or max(finished, key=lambda each: each.score or 0.0)
+  return figure(best.score), f"best {metric}, of {best.name}", [f"The runs have {spread}."]
+
+
+def _verdict_of_groups(runs, groups):
+  if not runs.averages:
+    return None, "No task has a score.", []
+  (_, value), *others = runs.averages.items()
+  sentences = [f"{name} it is {figure(other)}." for name, other in others]
+  return (
+    figure(value),
+    f"mean over {counted(sum(bool(each.best) for each in groups), 'task')}",
+    sentences,
+  )
+
+
+def _verdict_of_two(group: Group, metric: str, examples):
+  first, second = group.entries
+  scores = [
+    each.results.get(group.metrics[0]) if group.metrics else None for each in (first, second)
+  ]
+  if None in scores:
+    return None, f"One of the runs has no {metric or 'result'} of an evaluation.", []
+  difference = scores[1] - scores[0]
+  how = f"{html_page.signed(abs(difference))[1:]} {'higher' if difference > 0 else 'lower'} than"
+  sentences = [
+    f"The {metric} of {second.name}, {figure(scores[1])}, is {how if difference else 'equal to'} "
+    f"that of {first.name}, {figure(scores[0])}."
+  ]
+  if examples and examples["counts"]:
+    counts = examples["counts"]
+    if counts.only_first + counts.only_second:
+      sentences.append(
+        f"Of {examples['count']} examples {counts.only_second} are right only in {second.name}, "
+        f"{counts.only_first} only in {first.name}. If both were equally good, a difference at "
+        f"least as large would have a probability of {html_page.p_value(examples['p_value'])}."
+      )
+    else:
+      sentences.append(f"Both runs are right for the same ones of {examples['count']} examples.")
+  return html_page.signed(difference), f"difference in {metric}", sentences
+
+
+# ---------------------------------------------------------------------------------------------
+# Examples that two runs answered.
+
+
+class Text(NamedTuple):
+  """A passage. Its `run` is "" where it is the same for both."""
+
+  name: str
+  run: str
+  pieces: Sequence[Any]
+  left_out: int  # letters
+
+
+def _compared(runs: Runs, most_cases: int) -> dict[str, Any] | None:
+  """Compares the answers; None where the runs did not answer the same examples."""
+  if not runs.examples:
+    return None
+  first, second = runs.examples
+  if not (first.cases and paired.is_same_set(first, second)):
+    return None
+  names = [each.name for each in runs.entries]
+  pairs = list(zip(first.cases, second.cases, strict=True))
+  counts = paired.counts_of(pairs)
+  changes = []
+  for from_right in (True, False):
+    found = paired.changed(pairs, from_right)
+    cards = [_card(first.numbers[n], names, pairs[n]) for n in found[:most_cases]]
+    words = _words_of_change(counts is not None, from_right, first.shown.loss_name, names)
+    changes.append({"title": words[0], "what": words[1], "count": len(found), "cards": cards})
+  return {
+    "source": first.source,
+    "count": len(pairs),
+    "total": first.total,
+    "counts": counts,
+    "p_value": paired.mcnemar(counts) if counts else None,
+    "differences": paired.differences(pairs, first.shown.loss_name),
+    "loss_name": first.shown.loss_name,
+    "changes": changes,
+  }
+
+
+def _words_of_change(
+  is_counted: bool, from_right: bool, loss_name: str, names: Sequence[str]
+) -> tuple[str, str]:
+  """Returns the title of a list of changed examples, and what has changed in them."""
+  if is_counted:
+    right, wrong = names if from_right else reversed(names)
+    words = "From right to wrong" if from_right else "From wrong to right"
+    return words, f"are right in {right} and wrong in {wrong}."
+  words = "Further from what is right" if from_right else "Nearer to what is right"
+  more = "higher" if from_right else "lower"
+  return words, f"have a {more} {loss_name} in {names[1]} than in {names[0]}."
+
+
+def _card(number: int, names: Sequence[str], pair: Sequence[Case]) -> dict[str, Any]:
+  """Returns what is shown of an example; its number is its place in the file, from 1."""
+  texts = [Text(each.name, run, *pieces_of(each)) for run, each in _passages(names, pair)]
+  answers = [
+    (name, case.predicted or ", ".join(f"{n} {v}" for n, v in case.values.items()), case)
+    for name, case in zip(names, pair, strict=True)
+  ]
+  return {"number": number, "texts": texts, "gold": pair[0].gold, "answers": answers}
+
+
+def _passages(names: Sequence[str], pair: Sequence[Case]) -> Iterable[tuple[str, Passage]]:
+  """Yields passages with the name of the run that they are of, "" of both."""
+  for group in itertools.zip_longest(*(case.passages for case in pair)):
+    if group[0] == group[1]:
+      yield "", group[0]
+    else:
+      yield from ((name, each) for name, each in zip(names, group, strict=True) if each)
+
+
+# ---------------------------------------------------------------------------------------------
+# The numbers of the page, for programs.
+
+
+def numbers(shown: dict[str, Any]) -> dict[str, Any]:
+  """Returns the numbers of `contents` as JSON."""
+  runs, examples = shown["runs"], shown["examples"]
+  names = ("name", "folder", "group", "setting", "failure", "collapsed", "seconds", "is_best")
+  found: dict[str, Any] = {
+    "title": runs.title,
+    "runs": [
+      {**{name: getattr(each, name) for name in names}, "results": dict(each.results)}
+      for each in runs.entries
+    ],
+    "averages": dict(runs.averages),
+    "problems": list(runs.problems),
+    "differing": shown["differing"],
+  }
+  if examples:
+    found["examples"] = {
+      **{name: examples[name] for name in ("source", "count", "total", "p_value")},
+      "counts": examples["counts"] and examples["counts"]._asdict(),
+      "differences": [each._asdict() for each in examples["differences"]],
+      "became_wrong": [_numbers_of(each) for each in examples["changes"][0]["cards"]],
+      "became_right": [_numbers_of(each) for each in examples["changes"][1]["cards"]],
+    }
+  return found
+
+
+def _numbers_of(card: Mapping[str, Any]) -> dict[str, Any]:
+  return {
+    **{name: card[name] for name in ("number", "gold")},
+    "predicted": [predicted for _, predicted, _ in card["answers"]],
+    "loss": [case.loss for *_, case in card["answers"]],
+  }
