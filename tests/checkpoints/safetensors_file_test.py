@@ -124,6 +124,7 @@ def test_a_flipped_byte_of_the_header_is_an_error_or_another_file(tmp_path_facto
   assert sum(file.read(name).nbytes for name in file.tensors) == 16
 
 
+@pytest.mark.mutation("bert.checkpoints.safetensors_file:_read_header", "guard")
 @pytest.mark.parametrize("length", [2**64 - 1, 2**40, 100_000_001])
 def test_a_header_that_is_too_long_is_not_read(tmp_path, length):
   path = tmp_path / "a.safetensors"
@@ -131,6 +132,7 @@ def test_a_header_that_is_too_long_is_not_read(tmp_path, length):
   assert f"its header would have {length:,} bytes, the maximum is 100,000,000" in error_of(path)
 
 
+@pytest.mark.mutation("bert.checkpoints.safetensors_file:_check_places", "guard")
 @pytest.mark.parametrize(
   ("header", "message"),
   [
@@ -202,6 +204,7 @@ def test_several_files(tmp_path):
     file.read("c")
 
 
+@pytest.mark.mutation("bert.checkpoints.tensor_files:read_index", "guard")
 @pytest.mark.parametrize(
   ("weight_map", "message"),
   [

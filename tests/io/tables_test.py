@@ -41,6 +41,7 @@ def test_last_line_needs_no_end(tmp_path):
   assert tables.read_table(write(tmp_path, "a\tb\nc\td")) == [["a", "b"], ["c", "d"]]
 
 
+@pytest.mark.mutation("bert.io.tables:_split_quoted", "call field_size_limit")
 @pytest.mark.parametrize("quotechar", [None, '"'])
 def test_field_above_the_csv_modules_limit(tmp_path, quotechar):
   before = csv.field_size_limit()
@@ -54,6 +55,7 @@ def test_empty_file_has_no_rows(tmp_path):
   assert tables.read_jsonl(write(tmp_path, "")) == []
 
 
+@pytest.mark.mutation("bert.io.tables:check_text", "call encode")
 @pytest.mark.parametrize("quotechar", [None, '"'])
 @pytest.mark.parametrize(
   ("bad", "reason"), [(b"b\xff\tc", "not valid UTF-8"), (b"b\x00\tc", "NUL")]

@@ -237,6 +237,7 @@ def test_numbers_at_the_edge_are_fine(given):
   run_settings.check_training(settings)
 
 
+@pytest.mark.mutation("bert.scripts.run_settings:check_training", "guard")
 def test_a_batch_divides_into_its_parts(given):
   run_settings.check_training(given(train_batch_size=8, gradient_accumulation_steps=4))
   settings = given(train_batch_size=8, gradient_accumulation_steps=3)
@@ -457,6 +458,7 @@ def test_a_vocabulary_far_smaller_than_the_model_is_told_once(load, tmp_path, ca
   )
 
 
+@pytest.mark.mutation("bert.scripts.run_settings:resolve", "find() -> finding.latest({0})")
 def test_a_checkpoint_that_is_missing_is_never_a_fresh_start(load, tmp_path):
   with pytest.raises(bundle_files.CheckpointError, match=r"model\.ckpt-7\.index does not exist"):
     load(init_checkpoint=tmp_path / "model.ckpt-7")

@@ -41,6 +41,10 @@ def test_vocabulary_oddities_the_original_took_silently(tmp_path, recwarn, conte
   assert not recwarn.list
 
 
+@pytest.mark.mutation("bert.text.vocabulary_file:read_tokens", "call _warn_if", case="duplicate")
+@pytest.mark.mutation(
+  "bert.text.vocabulary_file:read_tokens", "call _warn_if", case="no [UNK], [SEP"
+)
 @pytest.mark.parametrize(
   ("content", "expected", "warning"),
   [
@@ -59,6 +63,9 @@ def test_vocabulary_oddities_that_warn(tmp_path, content, expected, warning):
   assert len(caught) == 1
 
 
+@pytest.mark.mutation(
+  "bert.text.vocabulary_file:_read_lines", 'decode() -> data.decode("utf-8", "replace")'
+)
 @pytest.mark.parametrize(
   ("content", "message"),
   [
