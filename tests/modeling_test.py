@@ -389,30 +389,6 @@ def test_unknown_config_keys_are_kept_and_named(caplog):
   assert "pooler_type" not in caplog.text
 
 
-@pytest.mark.parametrize(
-  ("text", "message"),
-  [
-    ("{", "not valid JSON"),
-    ("[1]", "JSON object"),
-    ('{"hidden_size": 8}', "vocab_size is None"),
-    ('{"vocab_size": "12"}', "vocab_size is '12'"),
-    ('{"vocab_size": 9, "hidden_size": 10}', "not a multiple"),
-    ('{"vocab_size": 3000000000}', "vocab_size is 3000000000; at most"),
-    ('{"vocab_size": 2000000000}', "a model of 1.5e\\+12 parameters"),
-    ('{"vocab_size": 9, "hidden_dropout_prob": 1.5}', "hidden_dropout_prob"),
-    ('{"vocab_size": 9, "hidden_dropout_prob": NaN}', "hidden_dropout_prob"),
-    ('{"vocab_size": 9, "initializer_range": 0}', "initializer_range"),
-    ('{"vocab_size": 9, "hidden_act": "swish"}', "swish"),
-  ],
-)
-def test_a_bad_config_is_named(tmp_path, text, message):
-  path = tmp_path / "bert_config.json"
-  path.write_text(text)
-  with pytest.raises(ValueError, match=message) as error:
-    BertConfig.from_json_file(path)
-  assert "bert_config.json" in str(error.value)
-
-
 def test_a_sequence_past_the_positions_is_an_error_not_garbage():
   config = tiny_config(max_position_embeddings=8)
   store = VariableStore()

@@ -63,31 +63,6 @@ def test_vocabulary_oddities_that_warn(tmp_path, content, expected, warning):
   assert len(caught) == 1
 
 
-@pytest.mark.mutation(
-  "bert.text.vocabulary_file:_read_lines", 'decode() -> data.decode("utf-8", "replace")'
-)
-@pytest.mark.parametrize(
-  ("content", "message"),
-  [
-    (b"", "vocab.txt is empty"),
-    (b"\n \n\n", "vocab.txt is empty"),
-    (b"[UNK]\n[CLS]\ncaf\xe9\n", r"vocab.txt, line 3: byte 0xe9 is not valid UTF-8"),
-    ("[UNK]\n".encode("utf-16"), r"vocab.txt is UTF-16. Save it as UTF-8"),
-  ],
-  ids=["empty", "only blank lines", "Latin-1", "UTF-16"],
-)
-def test_unusable_vocabulary(tmp_path, content, message):
-  with pytest.raises(tokenization.VocabularyError, match=message):
-    tokenization.FullTokenizer(write_vocab(tmp_path, content))
-
-
-def test_vocabulary_that_cannot_be_opened(tmp_path):
-  with pytest.raises(tokenization.VocabularyError, match=r"nowhere\.txt: No such file"):
-    tokenization.load_vocab(tmp_path / "nowhere.txt")
-  with pytest.raises(tokenization.VocabularyError, match=r"is a directory.*vocab\.txt"):
-    tokenization.load_vocab(tmp_path)
-
-
 def test_vocabulary_of_absurd_size(tmp_path, monkeypatch):
   monkeypatch.setattr(vocabulary_file, "_MAX_BYTES", 20)
   with pytest.raises(tokenization.VocabularyError, match="larger than 20 bytes"):
