@@ -26,17 +26,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
-# It needs packages of its own.
-collect_ignore = ["system/atheris_fuzz.py"]
+# A task of one's own: importing it registers it, which only its test may do.
+collect_ignore = ["kit/stars.py"]
 if os.environ.get("BERT_TF1_TESTS") != "1":
   # A process of their own, see tests/tf1_test.py.
   collect_ignore += ["tf1", "kit/tf1_graphs.py"]
 
 if IS_WINDOWS:
   collect_ignore += ["export_hub_test.py"]  # imports tensorflow_text
-
-# A task of one's own: importing it registers it, which only its test may do.
-collect_ignore += ["kit/stars.py"]
 
 
 def _shared(folder: str) -> pathlib.Path:

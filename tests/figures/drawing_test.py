@@ -124,9 +124,6 @@ def test_special_pieces_can_be_left_out_and_maps_have_scales_of_their_own(drawn)
     drawing.plot_attention(maps, tokens, "a.png", hidden=tokens)
 
 
-SLOW = [pytest.param(*case, marks=pytest.mark.ci) for case in ((100, 12, 1), (500, 1, 2))]
-
-
 def test_labels_of_points_never_overlap(drawn, tmp_path):
   vectors = np.random.default_rng(0).normal(size=[40, 8])
   labels = [f"a text of some length, number {number}" for number in range(40)]

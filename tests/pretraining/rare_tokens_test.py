@@ -13,7 +13,6 @@ from bert.pretraining import rare_tokens
 from bert.pretraining.dynamic_masking import Masking
 
 VOCAB = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 5, "b": 6, "c": 7}
-SPECIAL_IDS = range(5)
 
 
 def masking_of(weights, **options) -> Masking:

@@ -12,7 +12,7 @@ from bert.scripts import command_line, demonstration, flag_groups, run_settings
 from bert.training import hardware
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script, check_help, records, run_python
-from tests.kit.tiny_sentences import VOCAB, write, write_mrpc, write_rows
+from tests.kit.tiny_sentences import write_mrpc, write_rows
 
 script = Script(run_classifier)
 run, run_well, error_of = script.run, script.run_well, script.error_of
@@ -31,18 +31,9 @@ def test_without_flags_the_required_ones_are_named():
   assert "--help" in message
 
 
-def write_row_with_an_unknown_label(folder):
-  header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
-  write_rows(folder, "dev.tsv", header, (1, 0, 0, "a", "b"), (2, 0, 0, "a", "b"))
-
-
 def write_row_that_is_short(folder):
   header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
   write_rows(folder, "dev.tsv", header, (1, 0, 0, "a", "b"), (1, 0, 0, "a"))
-
-
-def write_small_vocabulary(folder):
-  write(folder, "vocab.txt", *VOCAB, "one-more")
 
 
 # Changed flags ("{tmp}" is the test's folder), what to write there first, what the message says.

@@ -53,7 +53,6 @@ def _proto(body: bytes) -> bytes:
 _EVAL = Name("builtins", "eval")
 _GETATTR = Name("builtins", "getattr")
 _IMPORT = Call(Name("builtins", "__import__"), ("os",))
-_ARGUMENTS = opcodes((COMMAND,))
 _SYSTEM = opcodes("os") + opcodes("system") + b"\x93"
 HOSTILE = {
   "os.system": (pickled(Call(Name("os", "system"), (COMMAND,))), "'os.system'"),
@@ -252,16 +251,6 @@ def _zip(change) -> bytes:
     archive.writestr("archive/data.pkl", _tensor())
     change(archive)
   return file.getvalue()
-
-
-def _replaced(old: bytes, new: bytes):
-  """A change of good content, in the last place where it is."""
-
-  def replaced(good: bytes) -> bytes:
-    start = good.rindex(old)
-    return good[:start] + new + good[start + len(old) :]
-
-  return replaced
 
 
 def _entry(offset: int, data: bytes):

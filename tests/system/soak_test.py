@@ -31,7 +31,7 @@ def growth(values) -> float:
 def test_nothing_grows(tmp_path):
   path = tmp_path / "figures.jsonl"
   done = subprocess.run(
-    [sys.executable, "-m", "tests.system.soak", os.environ.get("SOAK_MINUTES", "30"), path],
+    [sys.executable, "-m", "tools.soak", os.environ.get("SOAK_MINUTES", "30"), path],
     env=several_devices.environment(),
     stdout=subprocess.DEVNULL,
     stderr=subprocess.PIPE,

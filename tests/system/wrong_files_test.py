@@ -21,7 +21,6 @@ from tests.kit.bad_inputs import Family, case, check, loading, message_of, rows_
 PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n"
 PICTURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 PICKLE = b"\x80\x04\x95\x0c\0\0\0"
-TAR = b"train.csv" + b"\0" * 248 + b"ustar\00000" + b"\0" * 243
 _ROWS = "text_a,label\n" + "a film,pos\nanother,neg\n" * 6
 _TEXT = "one two three\n" * 50
 
@@ -154,7 +153,6 @@ def _swag(file, *cases):
   return Family(file, file, read, cases)
 
 
-_ENDINGS = "sent1,ending0,ending1,label\n"
 CHOICES = [
   _swag(
     "swag.csv",
