@@ -84,16 +84,6 @@ def only(server, name):
   server.models = {name: server.models[name]}
 
 
-@pytest.mark.parametrize(
-  ("required", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)]
-)
-def test_a_missing_browser_is_named(monkeypatch, required, outcome):
-  monkeypatch.setattr(browsers, "CHROMIUM", "/nowhere/chromium")
-  monkeypatch.setenv("BERT_REQUIRE_BROWSER", required)
-  with pytest.raises(outcome, match="/nowhere/chromium"):
-    browsers.need_browser()
-
-
 # -------------------------------------------------------------------------------------------------
 # Views.
 
