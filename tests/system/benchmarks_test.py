@@ -1,7 +1,7 @@
 """The benchmarks' help, examples and arithmetic; nothing is timed."""
 
 import doctest
-import importlib.util
+import importlib
 import subprocess
 import sys
 
@@ -17,14 +17,6 @@ SCRIPTS = sorted(
 )
 
 
-def _load(path):
-  """A module by its path: `all` would hide a builtin."""
-  spec = importlib.util.spec_from_file_location(path.stem, path)
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  return module
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_help_says_what_a_script_does(script):
@@ -38,7 +30,8 @@ def test_help_says_what_a_script_does(script):
 @pytest.mark.ci
 @pytest.mark.parametrize("script", ["common.py", *SCRIPTS])
 def test_worked_examples(script):
-  assert not doctest.testmod(_load(ROOT / "benchmarks" / script)).failed
+  module = importlib.import_module(f"benchmarks.{script.removesuffix('.py')}")
+  assert not doctest.testmod(module).failed
 
 
 def test_rows_have_median_spread_ratio_and_share(capsys):
@@ -81,7 +74,7 @@ def test_pretraining_flops_count_real_tokens_and_masked_words_alone(tmp_path):
 
 
 def test_a_page_keeps_what_is_written_by_hand():
-  pages = _load(ROOT / "benchmarks" / "all.py")
+  pages = importlib.import_module("benchmarks.all")
   row = {"what": "1 x 32", "system": "ours", "unit": "ms", "median": 4.0, "min": 3.0, "max": 5.0}
   row |= {"times": {"peer": 1.5}, "of_ceiling": 0.25}
   result = {
