@@ -158,14 +158,6 @@ def test_content_is_on_disk_before_its_name(tmp_path, disk, writer):
   assert identity_of(tmp_path) in disk.synced
 
 
-def test_what_is_watched_is_noticed(tmp_path, disk):
-  (tmp_path / "a.tmp").write_text("never forced to disk")
-  os.replace(tmp_path / "a.tmp", tmp_path / "a")
-  assert disk.named == ["a"]
-  assert disk.unsafe == [str(tmp_path / "a.tmp")]
-  assert disk.synced == set()
-
-
 @pytest.mark.mutation("bert.io.download_cache:_fetch_and_build", "call sync")
 def test_a_download_is_on_disk_before_its_name(tmp_path, monkeypatch):
   from bert.checkpoints import families, released_models
