@@ -15,7 +15,6 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.axes import Axes
 
 from bert import extract_features, tokenization
 from bert.checkpoints import finding
@@ -393,39 +392,6 @@ def test_a_picture_of_the_texts(model, tmp_path, monkeypatch, method, pooling):
   encode = Predictor.from_checkpoint(str(model["init_checkpoint"]), max_seq_length=16)
   np.testing.assert_allclose(vectors[3], encode(["dogs"])[0], atol=1e-5)
   assert (tmp_path / "vectors.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("method", ["pca", pytest.param("tsne", marks=pytest.mark.ci)])
-def test_groups_stay_apart_in_the_plane(method):
-  rng = np.random.default_rng(0)
-  groups = np.repeat([0, 1], 20)
-  vectors = rng.normal(size=[40, 16]) + 20 * groups[:, np.newaxis]
-  points = drawing.project_vectors(vectors, method)
-  np.testing.assert_array_equal(points, drawing.project_vectors(vectors, method))
-  centers = [points[groups == group].mean(axis=0) for group in (0, 1)]
-  nearest = [np.argmin([np.linalg.norm(point - center) for center in centers]) for point in points]
-  assert nearest == groups.tolist()
-
-
-def test_few_points_have_labels_and_many_have_none(tmp_path, monkeypatch):
-  annotated, notes = [], []
-  annotate = Axes.annotate
-
-  def spy(self, text, *args, **options):
-    annotated.append(text)
-    notes.append(annotate(self, text, *args, **options))
-    return notes[-1]
-
-  monkeypatch.setattr(Axes, "annotate", spy)
-  vectors = np.random.default_rng(0).normal(size=[61, 4])
-  labels = ["costs $5 or $6", "word " * 50, "", *("x" for _ in range(57))]
-  drawing.plot_vectors(vectors[:60], labels, tmp_path / "few.png")
-  assert annotated[0] == "costs $5 or $6"
-  assert not any(note.get_parse_math() for note in notes), "no formula between two dollar signs"
-  assert len(annotated[1]) <= 40
-  assert len(annotated) == 60
-  drawing.plot_vectors(vectors, [*labels, "y"], tmp_path / "many.png")
-  assert len(annotated) == 60
 
 
 def test_what_makes_no_picture_is_told(model, tmp_path):

@@ -23,8 +23,6 @@ from tests.kit.recorded_pieces import recorded_pieces
 from tests.kit.script_runs import run_elsewhere
 from tests.kit.tokenizer_definition import TRAPS
 
-STRINGS = tf.TensorSpec([None], tf.string)
-
 
 def tokenizer_of(golden_dir, name, do_lower_case=True, **settings):
   path = golden_dir / "albert" / f"{name}_spm.model"

@@ -22,7 +22,6 @@ text = pytest.importorskip("tensorflow_text")
 
 from bert import tokenization  # noqa: E402
 from bert.exporting import hub_preprocess  # noqa: E402
-from tests.kit.paths import ROOT  # noqa: E402
 
 KEYS = ["input_word_ids", "input_mask", "input_type_ids"]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "d", "ef", "abc", "xy"]
@@ -228,6 +227,9 @@ def test_padding_takes_the_id_of_the_vocabulary(tmp_path):  # P7
   assert found["input_type_ids"] == [[0] * 6]
 
 
+@pytest.mark.mutation(
+  "bert.exporting.graph_tokenizer:PublishedTokenizer.__init__", "keyword experimental_is_anonymous"
+)
 @pytest.mark.ci
 def test_no_path_leaks(exported):  # P9
   files = [path for path in pathlib.Path(exported).rglob("*") if path.is_file()]
@@ -467,6 +469,9 @@ def random_text(draw):
   return made if isinstance(made, bytes) else made.encode("utf-8", "surrogatepass")
 
 
+@pytest.mark.mutation(
+  "bert.exporting.graph_tokenizer:ExactTokenizer.words", "_REPLACEMENT -> 65", case="uncased-3000"
+)
 @pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_random_texts(trap_pair, count):
   draw = random.Random(count)
@@ -551,36 +556,3 @@ def test_vocabulary_without_needed_tokens(tmp_path, missing):
 def test_length_without_room(tmp_path):
   with pytest.raises(ValueError, match="seq_length is 2"):
     hub_preprocess.Preprocessor(write_vocab(tmp_path, PIECES), seq_length=2)
-
-
-@pytest.mark.ci
-def test_failed_export_leaves_the_old_one(tmp_path, monkeypatch):
-  path = pathlib.Path(export(tmp_path, PIECES))
-  before = sorted((file, file.read_bytes()) for file in path.rglob("*") if file.is_file())
-
-  def fail(root, folder, **_):
-    pathlib.Path(folder, "saved_model.pb").write_text("half")
-    raise OSError("disk full")
-
-  monkeypatch.setattr(tf.saved_model, "save", fail)
-  with pytest.raises(OSError, match="disk full"):
-    export(tmp_path, [*PIECES, "new"])
-  after = sorted((file, file.read_bytes()) for file in path.rglob("*") if file.is_file())
-  assert after == before
-  assert sorted(path.name for path in tmp_path.iterdir()) == ["export", "vocab.txt"]
-
-
-@pytest.mark.slow
-def test_export_replaces_an_older_one(tmp_path):
-  export(tmp_path, PIECES)
-  preprocess = hub.load(export(tmp_path, [*PIECES, "new"]))
-  assert preprocess.tokenize(tf.constant(["new"])).to_list() == [[[8]]]
-
-
-@pytest.mark.ci
-def test_import_costs_nothing():
-  code = (
-    "import sys; from bert.exporting import hub_preprocess; print('tensorflow_text' in sys.modules)"
-  )
-  done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-  assert done.stdout == "False\n", done.stderr[-2000:]

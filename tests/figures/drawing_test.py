@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from bert.figures import drawing, names
+from bert.figures import drawing
 from tests.kit.figures import assert_apart, boxes_of, saved_figures, ticks_of
 
 
@@ -50,26 +50,6 @@ def names_of(panel) -> tuple[list[str], list[str]]:
   )
 
 
-@pytest.mark.parametrize("count", [2, 21, 60])
-def test_every_class_has_a_name_that_can_be_read(drawn, tmp_path, count):
-  labels = [f"intent {i}" for i in range(count)]
-  drawing.plot_confusion_matrix(np.eye(count, dtype=int), labels, tmp_path / "a.png")
-  panel = drawn[0].axes[0]
-  assert len(panel.texts) == (count if count <= 20 else 0), "counts only where they fit"
-  assert names_of(panel) == (labels, labels)
-  assert_apart(panel.get_yticklabels(), drawn[0])
-
-
-def test_more_classes_than_names_fit_are_numbered(drawn, tmp_path):
-  labels = [f"intent {i}" for i in range(61)]
-  drawing.plot_confusion_matrix(np.eye(61, dtype=int), labels, tmp_path / "a.png")
-  panel = drawn[0].axes[0]
-  for ticks in names_of(panel):
-    assert len(ticks) >= 4
-    assert set(ticks) <= {str(number) for number in range(61)}
-  assert panel.get_xlabel() == "predicted class (number in the order of the labels, from 0)"
-
-
 def test_long_labels_that_would_look_alike_are_numbered_and_spelt_out(drawn, tmp_path):
   """25 labels that differ in the middle alone."""
   begin, end = "complaint about the delivery of product", "in the shop of the town"
@@ -82,14 +62,6 @@ def test_long_labels_that_would_look_alike_are_numbered_and_spelt_out(drawn, tmp
     assert row.startswith(f"#{i} …")
     assert row.endswith(f"delivery of product {i:02} {end}")
   assert_apart(drawn[0].axes[0].get_yticklabels(), drawn[0])
-
-
-def test_labels_without_a_font_are_numbered(drawn, tmp_path, monkeypatch):
-  monkeypatch.setattr(
-    names, "_cover", lambda characters: (["DejaVu Sans"], characters & set("好差"))
-  )
-  drawing.plot_confusion_matrix(np.eye(3, dtype=int), ["好", "差", "neutral"], tmp_path / "a.png")
-  assert names_of(drawn[0].axes[0]) == (["#0", "#1", "#2"], ["#0", "#1", "#2 neutral"])
 
 
 def attention(pieces: int, maps: int) -> np.ndarray:
@@ -119,18 +91,6 @@ def test_attention_maps_share_one_scale_and_name_their_pieces(drawn, tmp_path):
     drawing.plot_attention(maps, tokens[:3], tmp_path / "b.png")
 
 
-def test_low_probabilities_are_seen_beside_high_ones(drawn):
-  """`[CLS]` has 0.9 of the attention, and 0.02 and 0.08 are still told apart."""
-  maps = np.array([[[0.9, 0.02, 0.08]] * 3])
-  drawing.plot_attention(maps, ["[CLS]", "a", "b"], "a.png")
-  image = drawn[0].axes[0].get_images()[0]
-  low, high = (image.to_rgba(np.array([value]))[0, :3] for value in (0.02, 0.08))
-  assert np.abs(low - high).sum() > 0.2
-  labels = [label.get_text() for label in ticks_of(drawn[0].axes[-1].yaxis)]
-  assert labels == ["0", "0.01", "0.05", "0.1", "0.2", "0.4", "0.6", "0.8"]
-  assert_apart(ticks_of(drawn[0].axes[-1].yaxis), drawn[0])
-
-
 def test_special_pieces_can_be_left_out_and_maps_have_scales_of_their_own(drawn):
   maps, tokens = attention(4, 2), ["[CLS]", "a", "b", "[SEP]"]
   maps[1, 1:3, 1:3] /= 10
@@ -144,21 +104,6 @@ def test_special_pieces_can_be_left_out_and_maps_have_scales_of_their_own(drawn)
     assert [label.get_text() for label in ticks_of(panel.xaxis)] == ["a", "b"]
   with pytest.raises(ValueError, match=r"All of the 4 pieces are hidden: \[CLS\] a b \[SEP\]"):
     drawing.plot_attention(maps, tokens, "a.png", hidden=tokens)
-
-
-SLOW = [pytest.param(*case, marks=pytest.mark.ci) for case in ((100, 12, 1), (500, 1, 2))]
-
-
-@pytest.mark.parametrize(("pieces", "maps", "every"), [(8, 3, 1), (26, 2, 1), (100, 1, 1), *SLOW])
-def test_names_of_pieces_never_overlap_and_are_large_enough(drawn, pieces, maps, every):
-  tokens = [f"piece{i}" for i in range(pieces)]
-  drawing.plot_attention(attention(pieces, maps), tokens, "a.png")
-  last = drawn[0].axes[maps - 1]
-  for axis in (drawn[0].axes[0].yaxis, last.xaxis, *([last.yaxis] if pieces > 24 else [])):
-    labels = ticks_of(axis)
-    assert [label.get_text() for label in labels] == tokens[::every]
-    assert min(label.get_fontsize() for label in labels) >= 5.5
-    assert_apart(labels, drawn[0])
 
 
 def test_labels_of_points_never_overlap(drawn, tmp_path):
@@ -179,20 +124,6 @@ def test_groups_have_colours_shapes_and_a_legend(drawn, tmp_path):
   assert len({tuple(points.get_facecolor()[0]) for points in panel.collections}) == 3
   assert len({points.get_paths()[0].vertices.tobytes() for points in panel.collections}) == 3
   assert [text.get_text() for text in panel.get_legend().get_texts()] == ["good", "bad", "so so"]
-
-
-def test_no_two_of_thirty_groups_look_alike(drawn):
-  groups = [f"group {i}" for i in range(30)]
-  drawing.plot_vectors(
-    np.random.default_rng(0).normal(size=[30, 8]), [""] * 30, "a.png", groups=groups
-  )
-  [panel] = drawn[0].axes
-  looks = {
-    (tuple(points.get_facecolor()[0]), points.get_paths()[0].vertices.tobytes())
-    for points in panel.collections
-  }
-  assert len(looks) == 30
-  assert_apart(panel.get_legend().get_texts(), drawn[0])
 
 
 @pytest.mark.parametrize("ending", ["png", "SVG", ""])

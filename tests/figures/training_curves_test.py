@@ -9,7 +9,7 @@ from matplotlib import image
 from bert.figures import training_curves
 from bert.figures.event_files import Run
 from tests.kit.event_files import write_run
-from tests.kit.figures import assert_apart, legend_of, saved_figures, ticks_of
+from tests.kit.figures import assert_apart, legend_of, saved_figures
 
 
 def test_smoothing_keeps_lines_straight_and_takes_noise_away():
@@ -96,45 +96,6 @@ def test_a_fine_tuning_run_shows_each_curve_once_and_the_learning_rate_as_it_is(
   assert panels["learning rate"].get_ylim()[0] == 0
 
 
-def test_a_single_point_is_no_curve_unless_there_is_nothing_else():
-  single = {"eval_accuracy": [0.7]}
-  assert list(draw(read({}, single))[1]) == ["eval accuracy"]
-  assert list(draw(read({"loss": [0.6, 0.5]}, single))[1]) == ["loss"]
-
-
-@pytest.mark.parametrize(
-  ("first", "values"),
-  [
-    (10, {"loss": [0.7, 0.6], "learning_rate": [1e-5, 0.0]}),
-    (1, {"loss": [0.7], "learning_rate": [1e-5]}),
-    (99_990, {"masked_lm_loss": [0.69312, 0.693121] * 6, "next_sentence_loss": [0.0] * 12}),
-    (1, {"loss": np.linspace(1e5, 1e5 + 3, 30), "learning_rate": [3e-5] * 30}),
-    (1, {"loss": np.linspace(3e-7, 0, 30), "learning_rate": np.linspace(1.5, 0, 30)}),
-    (100_000, dict.fromkeys(("loss", "accuracy", "learning_rate"), np.zeros(10))),
-  ],
-)
-def test_numbers_at_the_axes_differ_and_none_stands_in_the_heading(first, values):
-  figure, panels = draw(read(values, first=first, every=max(1, first // 1000 * 1000)))
-  assert len(panels) == len(values)
-  for panel in panels.values():
-    for axis in (panel.xaxis, panel.yaxis):
-      labels = [label.get_text() for label in ticks_of(axis)]
-      assert len(set(labels)) == len(labels), labels
-      assert_apart(ticks_of(axis), figure)
-      assert axis.get_offset_text().get_text() == ""
-    assert all("." not in label.get_text() for label in ticks_of(panel.xaxis)), "whole steps"
-
-
-def test_axes_end_where_values_cannot_go():
-  scores = {"eval_accuracy": [0.5, 0.9, 1.0], "eval_pearson": [-0.1, 0.2, 0.3]}
-  _, panels = draw(read(LOSS, scores), tags=["loss", *scores])
-  assert panels["eval accuracy"].get_ylim()[1] == 1.0
-  assert panels["loss"].get_ylim()[0] >= 0
-  assert panels["eval pearson"].get_ylim()[0] < -0.1
-  assert panels["eval pearson"].get_ylabel() == "correlation"
-  assert panels["loss"].get_xlim() == panels["eval accuracy"].get_xlim(), "one axis of time"
-
-
 def test_the_loss_of_a_regression_is_a_squared_error():
   _, panels = draw(read(LOSS, problem_type="regression"))
   assert panels["loss"].get_ylabel() == "mean squared error"
@@ -153,32 +114,12 @@ def test_the_best_evaluation_is_marked_in_the_panel_of_its_metric():
     assert any(set(line.get_xdata()) == {100} for line in panel.get_lines())
 
 
-@pytest.mark.parametrize(("points", "name"), [(9, "training"), (10, "training, smoothed")])
-def test_few_points_are_not_smoothed_and_not_said_to_be(points, name):
-  values = np.random.default_rng(0).normal(size=points) + 5
-  figure, panels = draw(read({"loss": values}))
-  *raw, line = panels["loss"].get_lines()
-  assert list(legend_of(figure)) == [name]
-  assert np.array_equal(line.get_ydata(), values) == (points == 9)
-  assert len(raw) == (points == 10), "few points are drawn once"
-
-
 def test_values_that_are_not_finite_are_counted_and_hide_no_others():
   _, panels = draw(read({"loss": [3.0, 2.5, 2.0, np.nan, np.inf] * 4}))
   [(heading, panel)] = panels.items()
   assert heading == "loss (8 not finite from step 4)"
   assert all(np.isfinite(line.get_ydata()).all() for line in panel.get_lines())
   assert np.isfinite(panel.get_ylim()).all()
-
-
-@pytest.mark.parametrize(("count", "rows"), [(1, [1]), (3, [3]), (4, [2, 2]), (5, [3, 2])])
-def test_panels_fill_their_rows(count, rows):
-  _, panels = draw(read({f"x{i}_loss": [1.0, 2.0] for i in range(count)}))
-  boxes = [panel.get_position() for panel in panels.values()]
-  heights = sorted({round(box.y0, 2) for box in boxes}, reverse=True)
-  assert [sum(round(box.y0, 2) == height for box in boxes) for height in heights] == rows
-  for height in heights:
-    assert max(box.x1 for box in boxes if round(box.y0, 2) == height) > 0.95
 
 
 def test_several_runs_have_a_colour_each_and_one_legend():

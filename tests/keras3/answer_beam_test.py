@@ -18,7 +18,6 @@ from tests.kit.recorded_configs import electra_config
 
 SCOPE = "task_specific/squad"
 BEAM = ("start_top_log_probs", "start_top_index", "end_top_log_probs", "end_top_index")
-ALL = {"joint_prediction": True, "answerable_classifier": True}
 VARIANTS = {
   "": {},
   "independent_": {"joint_prediction": False},

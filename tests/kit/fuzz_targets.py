@@ -1,5 +1,5 @@
 """Every parser as a function of bytes, for tests/system/fuzz_test.py and
-tests/system/atheris_fuzz.py.
+tools/atheris_fuzz.py.
 
   TARGETS["squad"].run(b'{"data": 1}', folder)     # returns: the file was refused as it should be
 

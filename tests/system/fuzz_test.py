@@ -1,7 +1,7 @@
 """Damaged input to every parser: used, or refused by a clear error of its own, never anything else.
 
 Alone: python -m pytest tests/system/fuzz_test.py (15 seconds; the same inputs in every run)
-For hours instead: see tests/system/atheris_fuzz.py; `-m slow` runs that for FUZZ_SECONDS (300) a
+For hours instead: see tools/atheris_fuzz.py; `-m slow` runs that for FUZZ_SECONDS (300) a
 parser.
 """
 
@@ -194,7 +194,7 @@ def test_coverage_guided(name, tmp_path):
   if subprocess.run([python, "-c", "import atheris"], capture_output=True).returncode:
     pytest.skip(f"{python} has no atheris: pip install atheris")
   seconds = os.environ.get("FUZZ_SECONDS", "300")
-  script = ROOT / "tests" / "system" / "atheris_fuzz.py"
+  script = ROOT / "tools" / "atheris_fuzz.py"
   done = subprocess.run(
     [python, script, name, f"-max_total_time={seconds}", "-print_final_stats=1"],
     cwd=tmp_path,  # where it leaves input that crashed

@@ -1,4 +1,4 @@
-"""What a user reads on the terminal: two screens for a run, no line that only looks like a failure.
+"""What a user reads on the terminal: no line that only looks like a failure.
 
 Each script runs in a Python of its own, as TensorFlow writes when it is loaded.
 Alone: python -m pytest tests/system/quiet_runs_test.py -m ci (a minute)
@@ -11,12 +11,11 @@ import sys
 
 import pytest
 
-from tests.kit import tiny_bert, tiny_entities, tiny_sentences
+from tests.kit import tiny_bert, tiny_sentences
 from tests.kit.paths import ROOT
 
 pytestmark = pytest.mark.ci
 
-_TWO_SCREENS = 80  # lines
 _LOOKS_LIKE_A_FAILURE = re.compile(
   r"cuInit|oneDNN|cuda|absl::InitializeLog|cpu_feature_guard|Traceback|[Dd]eprecat|^[IWEF]0000|"
   r"\bERROR\b|retracing",
@@ -57,20 +56,9 @@ def trained(model, tmp_path_factory):
   return folder / "out", _log_of("run_classifier", **flags, **steps, max_seq_length=32)
 
 
-def test_a_run_on_own_data_fits_two_screens(trained):
+def test_a_run_on_own_data_is_quiet(trained):
   _, log = trained
-  assert len(log.splitlines()) <= _TWO_SCREENS, log
   assert log.count("*** Example ***") == 1
-  assert not _LOOKS_LIKE_A_FAILURE.search(log), log
-
-
-def test_a_run_of_entities_fits_two_screens(tmp_path):
-  model = tiny_bert.write(tmp_path, tiny_entities.VOCAB, **tiny_entities.SIZES)
-  for seed, split in enumerate(("train", "dev", "test")):
-    tiny_entities.write_conll(tmp_path / f"{split}.conll", tiny_entities.sentences(20, seed))
-  flags = {**model, "data_dir": tmp_path, "output_dir": tmp_path / "out", "max_seq_length": 16}
-  log = _log_of("run_ner", **flags, do_train=True, do_eval=True, do_predict=True)
-  assert len(log.splitlines()) <= _TWO_SCREENS, log
   assert not _LOOKS_LIKE_A_FAILURE.search(log), log
 
 

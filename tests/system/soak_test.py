@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.kit import several_devices
+from tools import several_devices
 
 # Until caches are filled; as a share of all cycles.
 WARM_UP = 0.25
@@ -31,7 +31,7 @@ def growth(values) -> float:
 def test_nothing_grows(tmp_path):
   path = tmp_path / "figures.jsonl"
   done = subprocess.run(
-    [sys.executable, "-m", "tests.system.soak", os.environ.get("SOAK_MINUTES", "30"), path],
+    [sys.executable, "-m", "tools.soak", os.environ.get("SOAK_MINUTES", "30"), path],
     env=several_devices.environment(),
     stdout=subprocess.DEVNULL,
     stderr=subprocess.PIPE,

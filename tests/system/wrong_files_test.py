@@ -7,7 +7,6 @@ tables in bad_tables_test.py, weights in bad_weights_test.py and bad_older_weigh
 
 import bz2
 import json
-import lzma
 import os
 
 import pytest
@@ -22,7 +21,6 @@ from tests.kit.bad_inputs import Family, case, check, loading, message_of, rows_
 PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n"
 PICTURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 PICKLE = b"\x80\x04\x95\x0c\0\0\0"
-TAR = b"train.csv" + b"\0" * 248 + b"ustar\00000" + b"\0" * 243
 _ROWS = "text_a,label\n" + "a film,pos\nanother,neg\n" * 6
 _TEXT = "one two three\n" * 50
 
@@ -43,29 +41,20 @@ TABLES = [
   _own(
     "train.csv",
     case("bzip2", bz2.compress(_ROWS.encode()), "is compressed with bzip2", "bunzip2"),
-    case("xz", lzma.compress(_ROWS.encode()), "is compressed with xz", "unxz"),
-    case("zstd", b"\x28\xb5\x2f\xfd\x24text", "is compressed with zstd", "unzstd"),
-    case("7z", b"7z\xbc\xaf\x27\x1c\x00\x04", "is a 7z archive", "Unpack"),
-    case("rar", b"Rar!\x1a\x07\x01\x00", "is a RAR archive", "Unpack"),
-    case("tar", TAR, "is a tar archive", "tar -xf"),
     case("SQLite", b"SQLite format 3\0\x10\0", "is an SQLite database", "as text: CSV"),
     case("NumPy", b"\x93NUMPY\x01\0v\0{'descr'", "is an array of NumPy", "as text: CSV"),
     case("a pickle", PICKLE, "is a pickle of Python", "as text: CSV"),
     case("Arrow", b"ARROW1\0\0", "is an Arrow file", "as text: CSV"),
     case("HDF5", b"\x89HDF\r\n\x1a\n", "is an HDF5 file", "as text: CSV"),
     case("PDF", PDF, "is a PDF", "Save its text as UTF-8"),
-    case("RTF", "{\\rtf1\\ansi\n text_a,label\n}", "is an RTF document", "Save its text"),
-    case("a photo", b"\xff\xd8\xff\xe0\0\x10JFIF", "is a picture"),
     case("UTF-16 without its mark", _ROWS.encode("utf-16-le"), "is UTF-16", "as UTF-8"),
     case("UTF-32", _ROWS.encode("utf-32"), "is UTF-32", "as UTF-8"),
     case("a list of JSON", '[{"text_a": "x", "label": "a"},\n{"text_a": "y"}]\n', "holds JSON"),
     case("lines of JSON", _lines({"text_a": "x", "label": "a"}), "holds JSON", "Name it *.jsonl"),
     case("Markdown", "| text_a | label |\n|---|:--|\n| x | a |\n", "line 2", "table of Markdown"),
     case("YAML", "- text_a: x\n  label: a\n", "line 1", "not in the header, which has - text_a"),
-    case("SQL", "INSERT INTO t (text_a) VALUES ('x');\n", "which has INSERT INTO t"),
     case("a merge by git", "text_a,label\n<<<<<<< HEAD\na,pos\n", "line 2", "'<<<<<<< HEAD'"),
     case("a remark above", "# made by x\n" + _ROWS, "line 1", "which has # made by x"),
-    case("what pandas prints", "    text_a label\n0   a film   pos\n", "which has text_a label"),
     case("two files in one", _ROWS + _ROWS, "line 14", "the names of the columns once more"),
     case("padding of zeros", _ROWS.encode() + b"\0" * 99, "line 14", "NUL byte"),
   ),
@@ -76,14 +65,11 @@ TABLES = [
     case("a table", _ROWS, "line 1", "not JSON", "'text_a,label'"),
     case("a remark", '// made by x\n{"text_a": "x"}\n', "line 1", "'// made by x'"),
     case("texts of JSON", '"{\\"text_a\\": \\"x\\"}"\n', "line 1", "not a JSON object"),
-    case("a chat", _lines({"messages": [{"content": "x"}]}), "which has messages"),
     case("columns", _lines({"text_a": ["x"], "label": ["a"]}), "line 1", "['a'] cannot be"),
   ),
   _own(
     "train.csv",
     case("stars", "text_a,label\nx,★★★\n", "line 2", "'★★★' is not a finite number"),
-    case("money", "text_a,label\nx,$5\n", "line 2", "'$5' is not a finite number"),
-    case("a range", "text_a,label\nx,1-2\n", "line 2", "'1-2' is not a finite number"),
     problem_type="regression",
   ),
 ]
@@ -127,17 +113,13 @@ QUESTIONS = Family(
   loading(lambda folder: squad.read_squad_examples(folder / "train.json", is_training=True)),
   [
     case("rows of the datasets library", _lines(_ROW, _ROW), "line 2", "Extra data", _FORM),
-    case("a row of it", json.dumps(_ROW), "'data' is missing; found answers, context", _FORM),
     case("a list of rows", json.dumps([_ROW]), "the file is [{", _FORM),
     case("rows as data", json.dumps({"data": [_ROW]}), "data[0]: 'paragraphs' is missing", _FORM),
-    case("MRQA", _lines({"header": {"dataset": "x"}}, _PARAGRAPH), "line 2", _FORM),
-    case("TriviaQA", json.dumps({"Data": [], "Version": 1.0}), "found Data, Version", _FORM),
     case("answers of a model", json.dumps({"q1": "1887"}), "found q1", _FORM),
     case("a table", "id,context,question\n1,a,b\n", "line 1", "not JSON", _FORM),
     case("Python's", str({"data": []}), "line 1", "double quotes", _FORM),
     case("lists of answers", _squad(answers={"text": ["1887"]}), "'q1'", _LIST),
     case("an answer alone", _squad(answers=_ANSWER), "'q1'", "not a list", _LIST),
-    case("a text alone", _squad(answers="1887"), "'q1'", "not a list", _LIST),
     case("a list of places", _squad(answers=[{**_ANSWER, "answer_start": [9]}]), "is [9]", _LIST),
     case("a pointer of git-lfs", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     case("a web page", "<html></html>", "is a web page", "Download the file itself"),
@@ -153,18 +135,12 @@ ENTITIES = Family(
   loading(lambda folder: conll_files.read_conll(folder / "train.conll")),
   [
     case("a zero for O", "EU B-ORG\nrejects 0\n", "line 2", "Did you mean 'O'?"),
-    case("None for O", "EU B-ORG\nrejects None\n", "line 2", "Did you mean 'O'?"),
     case("small letters", "EU b-org\n", "line 1", "Did you mean 'B-ORG'?"),
     case("an underscore", "EU B_ORG\n", "line 1", "Did you mean 'B-ORG'?"),
-    case("the letter behind", "EU ORG-B\n", "line 1", "Did you mean 'B-ORG'?"),
-    case("commas behind", "EU B-ORG\nrejects O,\n", "line 2", "Did you mean 'O'?"),
     case("the label before", "B-ORG EU\n", "line 1", "'EU' is not in the scheme", "--label_column"),
     case("another scheme", "EU U-ORG\n", "line 1", "fit --label_scheme=bilou"),
     case("slashes", "EU/B-ORG rejects/O\n", "line 1", "'rejects/O' is not in the scheme"),
     case("lines of JSON", _lines({"tokens": ["EU"], "tags": [3]}), "line 1", "this is JSON"),
-    case("brat", "T1\tORG 0 2\tEU\n", "line 1", "'EU' is not in the scheme"),
-    case("CoNLL-U", "# text = EU\n1\tEU\t_\n", "line 1", "'# text = EU'"),
-    case("a table", "word,label\nEU,B-ORG\n", "line 1", "no label", "--separator"),
     case("a header", "token label\nEU B-ORG\n", "line 1", "'label' is not in the scheme"),
     case("sentences", "EU rejects German call\n", "line 1", "'call' is not in the scheme"),
     case("PDF", PDF, "is a PDF"),
@@ -177,12 +153,9 @@ def _swag(file, *cases):
   return Family(file, file, read, cases)
 
 
-_ENDINGS = "sent1,ending0,ending1,label\n"
 CHOICES = [
   _swag(
     "swag.csv",
-    case("letters", _ENDINGS + "a,b,c,A\n", "line 2", "'A'", "from 0 to 1"),
-    case("counted from 1", _ENDINGS + "a,b,c,1\na,b,c,2\n", "line 3", "'2'", "from 0 to 1"),
     case("other names", "question,choice_a,answer\na,b,0\n", "The header has question, choice_a"),
   ),
   _swag(
@@ -205,17 +178,13 @@ VOCABULARIES = Family(
   "vocab.txt",
   loading(_use_vocabulary),
   [
-    case("vocab.json", '{"[PAD]": 0, "[UNK]": 1}', '\'{"[PAD]": 0', _ONE_TOKEN),
     case("counts", "[PAD]\t0\n[UNK]\t0\nthe\t22038615\n", "'[PAD]\\t0'", _ONE_TOKEN),
     case("numbers", "0 [PAD]\n1 [UNK]\n2 [CLS]\n", "'0 [PAD]'", _ONE_TOKEN),
-    case("quotes", '"[PAD]"\n"[UNK]"\n"[CLS]"\n', "'\"[PAD]\"'", _ONE_TOKEN),
     case("one line", "[PAD] [UNK] [CLS] [SEP] a\n", "1 entries", _ONE_TOKEN),
     case("small letters", "[pad]\n[unk]\n[cls]\n[sep]\n", "'[pad]'", "add this one"),
-    case("RoBERTa's", "<s>\n<pad>\n</s>\n<unk>\n", "'<s>'", "add this one"),
     case("merges.txt", "#version: 0.2\nĠ t\nĠ a\n", "'#version: 0.2'", _ONE_TOKEN),
     case("a pickle", PICKLE, "is a pickle of Python"),
     case("a picture", PICTURE, "is a picture"),
-    case("a zip", b"PK\x03\x04\x14\0\0\0\x08\0", "a zip archive", "Unpack it"),
   ],
 )
 

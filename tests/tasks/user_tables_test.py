@@ -121,28 +121,10 @@ def test_empty_texts_are_counted(tmp_path, caplog):
   assert f"2 of 6 texts are empty, the first in {tmp_path}/train.csv, line 6." in caplog.text
 
 
-def test_quotes_around_all_texts_of_a_tsv_file_are_said(tmp_path, caplog):
-  rows = ["text_a\tlabel", '"good ""film"""\tpos', '"bad"\tneg', '"\tneg']
-  assert read(tmp_path, *rows, name="train.tsv")[0] == ('"good ""film"""', "pos")
-  assert "2 of 3 texts" in caplog.text
-  assert "call the file .csv" in caplog.text
-  (tmp_path / "train.tsv").unlink()
-  assert read(tmp_path, *rows[:3])[0] == ('good "film"', "pos")
-
-
 def test_entities_of_html_are_said(tmp_path, caplog):
   read(tmp_path, *ROWS, "AT&T; 5 &ndash; 6,pos", "a &amp; b,neg")
   assert "2 of 6 texts" in caplog.text
   assert "entities of HTML, such as &ndash;," in caplog.text
-
-
-def test_a_row_without_an_id_is_said(tmp_path, caplog):
-  processor(tmp_path, "id,text_a", "7,x", ",y", name="test.csv", labels=["a", "b"])
-  examples = CsvProcessor(str(tmp_path), labels=["a", "b"]).get_test_examples(str(tmp_path))
-  assert [example.guid for example in examples] == ["7", "test-2"]
-  assert f"1 of 2 ids are blank. In predictions the row in {tmp_path}/test.csv, line 3 is" in (
-    caplog.text
-  )
 
 
 def test_no_value_and_no_label_are_told_apart(tmp_path, caplog):

@@ -1,6 +1,6 @@
 """Trains, evaluates, exports and predicts again and again in one process, and measures it.
 
-  python -m tests.system.soak MINUTES FIGURES.jsonl
+  python -m tools.soak MINUTES FIGURES.jsonl
 
 Each cycle has three parts: `run_classifier.py` from its flags to its export in a new folder, in
 which everything is built anew; a `Predictor` of what it trained and one of what it exported; and an
@@ -22,8 +22,9 @@ import time
 
 from bert import run_classifier
 from bert.predicting import predictor
-from tests.kit import several_devices, toy_training, two_workers
+from tests.kit import toy_training, two_workers
 from tests.kit.script_runs import Script
+from tools import several_devices
 
 
 class Soak:

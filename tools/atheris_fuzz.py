@@ -1,9 +1,9 @@
 """Fuzzes one parser until a time is over, guided by which of our lines each input runs.
 
   pip install atheris                          # has wheels for Python 3.11 to 3.13 on Linux
-  python tests/system/atheris_fuzz.py squad -max_total_time=300 -print_final_stats=1
-  python tests/system/atheris_fuzz.py squad crash-0123abcd           # one input again
-  for target in $(python tests/system/atheris_fuzz.py); do ...       # the names of all
+  python tools/atheris_fuzz.py squad -max_total_time=300 -print_final_stats=1
+  python tools/atheris_fuzz.py squad crash-0123abcd           # one input again
+  for target in $(python tools/atheris_fuzz.py); do ...       # the names of all
 
 Arguments after the name are libFuzzer's. What crashes is left as `crash-*` in the current folder:
 correct the parser, and store the input in the tables of tests/system/bad_inputs_test.py or
@@ -19,7 +19,7 @@ import warnings
 import atheris
 from absl import logging
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from tests.kit.paths import ROOT
 
