@@ -19,8 +19,8 @@ from tests.kit.source_names import names_in
 MOST_FILES = 28
 # The package and the original are called BERT, so that name says nothing.
 FAMILY = re.compile("electra|albert|roberta|distil_?bert", re.IGNORECASE)
-# tf1: the original's modules once more; transformers: the names of that library.
-HOMES = ("bert/checkpoints/families/", "bert/tf1/", "bert/transformers/")
+# transformers: the names of that library.
+HOMES = ("bert/checkpoints/families/", "bert/transformers/")
 
 ALLOWED = {
   "bert/model/families.py": "the rows of what models compute",

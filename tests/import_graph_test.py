@@ -54,7 +54,6 @@ MAY_IMPORT = {
     *("io", "text", "checkpoints", "model", "tasks", "training", "exporting", "predicting"),
     *("distillation", "scripts"),
   },
-  "tf1": {"io", "text"},  # text: the tokenizer, for scripts without one of their own
   "__main__": {"io"},
 }
 # Single modules that may be imported although their package may not.
@@ -76,8 +75,7 @@ BY_NAME = {
   "bert.model.configuration": {"bert.checkpoints.config_files"},  # the readers of all formats
   "bert.optimization": {"bert.keras3.loop_optimizers"},  # `create_optimizer` without a loss
   "bert.sweeps.glue_sweep": {"bert.run_classifier"},
-  "bert.__main__": {"bert.scripts.augment_data", "bert.scripts.download", "bert.tf1.__main__"},
-  "bert.tf1": {"bert.tf1.face"},  # while it is being imported
+  "bert.__main__": {"bert.scripts.augment_data", "bert.scripts.download"},
 }
 # Modules that import a name which they compute -> by what the entry is chosen. Nothing else imports
 # an entry, so a reader who has no such file or flag needs none.
@@ -103,7 +101,7 @@ def forbidden_imports(graph) -> list[str]:
   found = []
   for module, imports in graph.items():
     package = package_of(module)
-    allowed = MAY_IMPORT.get(package, set(MAY_IMPORT) - {"keras3", "tf1", "transformers"})
+    allowed = MAY_IMPORT.get(package, set(MAY_IMPORT) - {"keras3", "transformers"})
     allowed = allowed | {package}
     for imported in imports - {"bert"} - ALSO.get(package, set()):
       is_script = package_of(imported) is None
@@ -157,7 +155,7 @@ def test_no_circles_of_rooms(graph):
 
 def test_package_faces_are_empty():
   for path in (ROOT / "bert").glob("*/__init__.py"):
-    if path.parent.name not in ("keras3", "tf1", "fine_tuning", "transformers"):
+    if path.parent.name not in ("keras3", "fine_tuning", "transformers"):
       assert len(path.read_text(encoding="utf-8").splitlines()) <= 4, path
 
 

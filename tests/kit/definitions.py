@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 PROGRAM = ("*.py", "bert/**/*.py")
 TESTS = ("tests/**/*_test.py",)
-# Its modules have the names of the original's once more, and its tests run in another process.
-_APART = ("bert/tf1/", "tests/tf1/")
 
 
 class Definition(NamedTuple):
@@ -32,8 +30,6 @@ def definitions(root: pathlib.Path, patterns: Iterable[str]) -> list[Definition]
   found = []
   for path in sorted({path for pattern in patterns for path in root.glob(pattern)}):
     file = path.relative_to(root)
-    if file.as_posix().startswith(_APART):
-      continue
     module = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
     source = path.read_text(encoding="utf-8")
     found.append(Definition(module, str(file), 1, len(source.splitlines())))

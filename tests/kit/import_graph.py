@@ -69,14 +69,12 @@ def entries(root: pathlib.Path = ROOT) -> Graph:
 def computed_imports(root: pathlib.Path = ROOT) -> set[str]:
   """The modules that import a name which they compute.
 
-  `bert` itself, which finds the modules at the root, and `tf1`, which asks for TensorFlow's, do not
-  count.
+  `bert` itself, which finds the modules at the root, does not count.
   """
   return {
     name
     for name, path in modules(root).items()
-    if name != "bert" and not name.startswith("bert.tf1.")
-    if _facts_of(path).computes
+    if name != "bert" and _facts_of(path).computes
   }
 
 
