@@ -72,9 +72,7 @@ def computed_imports(root: pathlib.Path = ROOT) -> set[str]:
   `bert` itself, which finds the modules at the root, does not count.
   """
   return {
-    name
-    for name, path in modules(root).items()
-    if name != "bert" and _facts_of(path).computes
+    name for name, path in modules(root).items() if name != "bert" and _facts_of(path).computes
   }
 
 

@@ -6,7 +6,8 @@
 
 This module is what a script gets from `import tensorflow as tf`. The folders below it are the
 namespaces that TensorFlow lost: `tf.estimator`, `tf.contrib`. Asking for the first name switches
-TensorFlow to graphs and sessions for the whole process. docs/forks.md, beside this package's README, is the guide.
+TensorFlow to graphs and sessions for the whole process. The guide is docs/forks.md of this
+distribution.
 """
 
 import os

@@ -129,7 +129,7 @@ def _needs(program: uses.Program, folder: str) -> str:
   """Returns the packages that are imported, but not installed."""
   rows = []
   for name, use in sorted(program.imports.items()):
-    if name in ("bert", *LIBRARY) or _is_installed(name) or (use.guarded and name in _PYTHON_2_MODULES):
+    if _is_there(name) or (use.guarded and name in _PYTHON_2_MODULES):
       continue
     note = _own_package(name, program.modules[0])
     if use.guarded:
@@ -150,7 +150,10 @@ def _own_package(name: str, script: str) -> str:
   return ""
 
 
-def _is_installed(name: str) -> bool:
+def _is_there(name: str) -> bool:
+  """Tells whether a top-level module is installed, or one of `LIBRARY` stands in for it."""
+  if name in ("bert", *LIBRARY):
+    return True
   try:
     return importlib.util.find_spec(name) is not None
   except ValueError:  # A module without a spec.

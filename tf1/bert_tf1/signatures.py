@@ -1,7 +1,7 @@
 """Names of TensorFlow 1.15 that 2.21 lacks outside `tf.contrib` and `tf.estimator`.
 
 `compat.v1` of 2.21 has all but some twenty of 1.15's public names, and no function of it lost an
-argument that scripts name: `tests/tf1/signatures_test.py` holds the call forms of 1.x against
+argument that scripts name: `tests/signatures_test.py` holds the call forms of 1.x against
 1.15.5's results. What is here is the rest: `NAMES` for the face, and names in TensorFlow's own
 files, which scripts import from. The latter are added to TensorFlow's modules, each only where it
 is missing: code that knows today's module sees nothing else.

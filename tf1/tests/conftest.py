@@ -15,7 +15,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
   for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-from bert_tf1.real import tf  # noqa: E402  (it reads these)
+from bert_tf1.real import tf  # reads these
 
 
 def _shared(folder: str) -> pathlib.Path:

@@ -66,8 +66,8 @@ def validate_case_matches_checkpoint(do_lower_case: bool, init_checkpoint: str |
   if match and match[1] in (_CASED_MODELS if do_lower_case else _UNCASED_MODELS):
     kind = "cased" if do_lower_case else "uncased"
     raise ValueError(
-      f"--do_lower_case={do_lower_case} contradicts --init_checkpoint={init_checkpoint}: {match[1]} "
-      f"was trained on {kind} text. Pass --do_lower_case={not do_lower_case}, or rename the "
+      f"--do_lower_case={do_lower_case} contradicts --init_checkpoint={init_checkpoint}: "
+      f"{match[1]} was trained on {kind} text. Pass --do_lower_case={not do_lower_case}, or rename the "
       "directory if its name is misleading."
     )
 
@@ -128,8 +128,8 @@ def convert_by_vocab(vocab: Mapping[Any, Any], items: Iterable[Any]) -> list[Any
     return [vocab[item] for item in items]
   except KeyError as error:
     raise UnknownItemError(
-      f"{error.args[0]!r} is not in the vocabulary of {len(vocab)} entries: use the vocabulary that "
-      "the tokens or ids were made with."
+      f"{error.args[0]!r} is not in the vocabulary of {len(vocab)} entries: use the vocabulary "
+      "that the tokens or ids were made with."
     ) from None
 
 
