@@ -67,8 +67,8 @@ def validate_case_matches_checkpoint(do_lower_case: bool, init_checkpoint: str |
     kind = "cased" if do_lower_case else "uncased"
     raise ValueError(
       f"--do_lower_case={do_lower_case} contradicts --init_checkpoint={init_checkpoint}: "
-      f"{match[1]} was trained on {kind} text. Pass --do_lower_case={not do_lower_case}, or rename the "
-      "directory if its name is misleading."
+      f"{match[1]} was trained on {kind} text. Pass --do_lower_case={not do_lower_case}, or rename "
+      "the directory if its name is misleading."
     )
 
 
