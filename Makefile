@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 .PHONY: help mrpc test lint pytest test-tf1 test-ci test-slow test-torch test-clients check-gpu audit docs bench-setup bench conformance format lock clean
 
 help:  ## this list
-	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 mrpc: $(STAMP)  ## fine-tune on a small sample of MRPC that comes with the project
 	$(BIN)/python run_classifier.py --task_name=MRPC

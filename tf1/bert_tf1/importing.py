@@ -198,12 +198,9 @@ def of_bert(name, globals, locals, fromlist):
     return LIBRARY[rest] if fromlist else _package
   others = [part for part in wanted if part not in LIBRARY]
   if others:  # Of bert-alive, where it is installed.
-    try:
-      found = _real_import(name, globals, locals, fromlist if rest else others, 0)
-    except ModuleNotFoundError as error:
-      if error.name != "bert":
-        raise
-      raise NotImportableError(str(missing("bert", others[0], LIBRARY)), name=name) from None
+    if not any(whose.is_ours(folder, "bert") for folder in _search_path()):
+      raise NotImportableError(str(missing("bert", others[0], LIBRARY)), name=name)
+    found = _real_import(name, globals, locals, fromlist if rest else others, 0)
     _package._base = sys.modules["bert"]
     return found if rest and fromlist else _package
   return _package
