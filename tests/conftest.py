@@ -29,9 +29,6 @@ hypothesis.settings.load_profile("any machine")
 
 # A task of one's own: importing it registers it, which only its test may do.
 collect_ignore = ["kit/stars.py"]
-if os.environ.get("BERT_TF1_TESTS") != "1":
-  # A process of their own, see tests/tf1_test.py.
-  collect_ignore += ["tf1", "kit/tf1_graphs.py"]
 
 if IS_WINDOWS:
   collect_ignore += ["export_hub_test.py"]  # imports tensorflow_text

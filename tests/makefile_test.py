@@ -29,6 +29,8 @@ def test_help_has_a_line_for_every_target(targets):
 )
 def test_targets_that_are_named_exist(targets, path):
   text = (ROOT / path).read_text(encoding="utf-8")
-  named = set(re.findall(r"(?:^|run: |`)make ([a-z-]+)(?=`|$| +#| +[A-Z]+=)", text, re.MULTILINE))
+  named = set(
+    re.findall(r"(?:^|run: |`)make ([a-z0-9-]+)(?=`|$| +#| +[A-Z]+=)", text, re.MULTILINE)
+  )
   assert named
   assert named <= targets
