@@ -72,7 +72,7 @@ $(CLIENTS_STAMP): $(CLIENTS_LIST)
 # On a machine with a GPU, after `.venv/bin/python -m pip install -e ".[gpu]"`; beside transformers after
 # `make bench-setup` and a build of torch for CUDA. make check-gpu [CHECK_FLAGS=--only=goldens,mirrored]
 check-gpu: $(STAMP)  ## check everything on this machine's GPU, one table; without one, itself
-	$(BIN)/python -m tests.kit.check_gpu $(CHECK_FLAGS)
+	$(BIN)/python -m tools.check_gpu $(CHECK_FLAGS)
 
 # Known vulnerabilities of the locked packages; needs a service that answers.
 audit: .venv-audit/bin/pip-audit  ## known vulnerabilities of the locked packages (network)

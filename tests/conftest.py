@@ -26,12 +26,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
-# They need packages of their own.
-collect_ignore = [
-  "system/atheris_fuzz.py",
-  "kit/transformers_peer.py",
-  "kit/tensorflow_classes_peer.py",
-]
+# It needs packages of its own.
+collect_ignore = ["system/atheris_fuzz.py"]
 if os.environ.get("BERT_TF1_TESTS") != "1":
   # A process of their own, see tests/tf1_test.py.
   collect_ignore += ["tf1", "kit/tf1_graphs.py"]
@@ -174,6 +170,12 @@ def fill(pretrained):
 def released_vocab_file(data_dir) -> pathlib.Path:
   """The vocabulary of the released uncased models, 30,522 tokens."""
   return data_dir / "vocab" / "uncased_vocab.txt"
+
+
+def pytest_configure(config):
+  """Registers the mark of tests/system/mutations_test.py."""
+  line = "mutation(where, without, case=): what fails this test when it is left out"
+  config.addinivalue_line("markers", line)
 
 
 def pytest_make_parametrize_id(config, val, argname):

@@ -12,7 +12,7 @@ import urllib.parse
 import pytest
 
 from bert.scripts.flag_groups import defined_flags
-from tests.kit.documents import MARKERS, blocks, commands, name_of, pages, tutorials
+from tests.kit.documents import blocks, commands, name_of, pages
 from tests.kit.import_graph import modules
 from tests.kit.page_runs import make_like_a_checkout, run_page
 from tests.kit.paths import ROOT
@@ -25,19 +25,10 @@ _LONG = {
   *("reports", "sentence_vectors"),
 }
 _TIERS = [
-  pytest.param(page, id=name_of(page), marks=mark)
+  pytest.param(page, id=name_of(page), marks=pytest.mark.slow if is_long else pytest.mark.ci)
   for page in pages()
-  if page not in tutorials()  # tests/tutorials_test.py runs these
-  for mark in [pytest.mark.slow if page.stem in _LONG else pytest.mark.ci]
+  for is_long in [page.parent.name == "docs" and page.stem in _LONG]
 ]
-_LANGUAGES = {"bash", "python", "yaml", "text"}
-
-
-@PAGES
-def test_blocks_say_their_language_and_why_they_are_not_run(page):
-  for block in blocks(page):
-    assert block.language in _LANGUAGES, f"{name_of(page)}:{block.line}"
-    assert block.marker == "" or block.marker.startswith(MARKERS), f"{name_of(page)}:{block.line}"
 
 
 @PAGES
@@ -109,10 +100,3 @@ def test_programs_import_what_is_there(page):
 def test_every_command_runs(page, tmp_path):
   make_like_a_checkout(tmp_path)
   run_page(page, tmp_path)
-
-
-def test_every_example_is_run_by_a_test():
-  files = [*(ROOT / "tests").glob("system/*examples*.py"), ROOT / "tests" / "kit" / "own_tasks.py"]
-  tests = "".join(path.read_text(encoding="utf-8") for path in files)
-  examples = {path.name for path in (ROOT / "examples").glob("*.py")}
-  assert {name for name in examples if f'"{name}"' not in tests} == set()

@@ -32,10 +32,3 @@ def test_targets_that_are_named_exist(targets, path):
   named = set(re.findall(r"(?:^|run: |`)make ([a-z-]+)(?=`|$| +#| +[A-Z]+=)", text, re.MULTILINE))
   assert named
   assert named <= targets
-
-
-def test_hooks_use_what_make_installs():
-  text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
-  assert set(re.findall(r"- repo: (\S+)", text)) == {"local"}
-  for entry in re.findall(r"entry: (\S+)", text):
-    assert entry.startswith(".venv/bin/")

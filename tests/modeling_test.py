@@ -194,6 +194,7 @@ def test_shapes_eager_and_traced_with_unknown_sizes():
   assert model.get_sequence_output().shape == (13, 7, 32)
 
 
+@pytest.mark.mutation("bert.modeling:attention_layer", "10000.0 -> 0.0")
 def test_padded_ids_change_nothing():
   config = tiny_config()
   ids = random_ids([2, 10], 99)
@@ -380,35 +381,12 @@ def test_config_to_json_string():
   assert BertConfig.from_dict(values).to_dict() == config.to_dict()
 
 
+@pytest.mark.mutation("bert.model.configuration:BertConfig.from_dict", "call warning")
 def test_unknown_config_keys_are_kept_and_named(caplog):
   config = BertConfig.from_dict({"vocab_size": 9, "hiden_size": 4, "pooler_type": "x"})
   assert config.hiden_size == 4
   assert "hiden_size" in caplog.text
   assert "pooler_type" not in caplog.text
-
-
-@pytest.mark.parametrize(
-  ("text", "message"),
-  [
-    ("{", "not valid JSON"),
-    ("[1]", "JSON object"),
-    ('{"hidden_size": 8}', "vocab_size is None"),
-    ('{"vocab_size": "12"}', "vocab_size is '12'"),
-    ('{"vocab_size": 9, "hidden_size": 10}', "not a multiple"),
-    ('{"vocab_size": 3000000000}', "vocab_size is 3000000000; at most"),
-    ('{"vocab_size": 2000000000}', "a model of 1.5e\\+12 parameters"),
-    ('{"vocab_size": 9, "hidden_dropout_prob": 1.5}', "hidden_dropout_prob"),
-    ('{"vocab_size": 9, "hidden_dropout_prob": NaN}', "hidden_dropout_prob"),
-    ('{"vocab_size": 9, "initializer_range": 0}', "initializer_range"),
-    ('{"vocab_size": 9, "hidden_act": "swish"}', "swish"),
-  ],
-)
-def test_a_bad_config_is_named(tmp_path, text, message):
-  path = tmp_path / "bert_config.json"
-  path.write_text(text)
-  with pytest.raises(ValueError, match=message) as error:
-    BertConfig.from_json_file(path)
-  assert "bert_config.json" in str(error.value)
 
 
 def test_a_sequence_past_the_positions_is_an_error_not_garbage():

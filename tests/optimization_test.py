@@ -238,6 +238,7 @@ def test_a_norm_of_zero_clips_nothing_and_biases_may_decay():
   np.testing.assert_allclose(store.variables["a/bias"], [-0.5, -0.5], atol=2e-5)
 
 
+@pytest.mark.mutation("bert.optimization:_clip_factor", "nan -> factor")
 def test_a_gradient_that_is_not_finite_is_not_clipped_to_zero():
   """1 over an infinite norm is zero: all others would stand still, and nobody would know why."""
   store = one_step([np.array([np.inf, 1.0], np.float32), np.full([1, 1], 40.0, np.float32)])

@@ -341,23 +341,8 @@ def test_loss_is_the_mean_over_the_words_alone():
 
 # Changed flags ("{tmp}" is the test's folder), content of the training file, the message.
 ERRORS = {
-  "nothing to do": ({"do_train": False}, "", "At least one of `do_train`, `do_eval` or"),
   "no data": ({"train_file": "", "data_dir": ""}, "", "--train_file is missing: give it, or"),
-  "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, "", "has none of train.con"),
   "no such file": ({"train_file": "{tmp}/x"}, "", "{tmp}/x: there is no such file."),
-  "empty file": ({}, "\n\n", "train.conll: the file contains no word."),
-  "no label": ({}, "ada B-PER\nlives\n", "train.conll, line 2: the line has a word, but no label"),
-  "short line": (
-    {"label_column": 3},
-    "ada NN x B-PER\n\nlives NN O\n",
-    "train.conll, line 3: the label should be in column 3, but the line has 3 column(s)",
-  ),
-  "no scheme": ({}, "ada PER\n", "line 1: the label 'PER' is not in the scheme bio, which has O,"),
-  "other scheme": ({}, "ada S-PER\n", "the label 'S-PER' is not in the scheme bio, which has O, B"),
-  "not UTF-8": ({}, b"ada O\nl\xf6w O\n", "train.conll, line 2: the row is not valid UTF-8."),
-  "NUL": ({}, "ada O\na\0a O\n", "train.conll, line 2: the row holds a NUL byte"),
-  "UTF-16": ({}, "ada O\n".encode("utf-16"), "train.conll: the file is UTF-16."),
-  "no word": ({"separator": "tab"}, "ada\tO\n\tO\n", "line 2: the word is empty: '\\tO'."),
   "missing labels": ({"labels": "O,B-PER"}, "ada B-PER\nlovelace I-PER\n", "--labels lacks I-PER."),
   "bad labels": ({"labels": "O,PER"}, "ada O\n", "--labels, --model_scheme=bio: the label 'PER'"),
   "wide stride": (
@@ -365,8 +350,6 @@ ERRORS = {
     "ada O\n",
     "--doc_stride=15: must be at least 1 and at most --max_seq",
   ),
-  "short windows": ({"max_seq_length": 2}, "ada O\n", "--max_seq_length=2: must be at least 3"),
-  "no separator": ({"separator": ""}, "ada O\n", "--separator is empty"),
   "plain model": ({"model_scheme": "plain"}, "ada O\n", "plain labels have no entities"),
   "no labels known": (
     {"do_train": False, "do_predict": True, "test_file": "{tmp}/train.conll"},

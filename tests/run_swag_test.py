@@ -242,6 +242,7 @@ def test_loss_is_the_cross_entropy_over_choices():
   assert results["eval_accuracy"] == pytest.approx(right.mean())
 
 
+@pytest.mark.mutation("bert.model.heads:get_choice_logits", '10000.0 -> float("inf")')
 def test_a_row_without_any_choice_is_no_nan():
   with use_store(VariableStore(1)):
     logits = heads.get_choice_logits(tf.ones([4, 8]), tf.constant([[1, 0], [0, 0]]), False)
@@ -254,29 +255,9 @@ def test_a_row_without_any_choice_is_no_nan():
 GOOD = "sent1,sent2,ending0,ending1,label\na,b,c,d,0\n"
 # Changed flags ("{tmp}" is the test's folder), content of the training file, the message.
 ERRORS = {
-  "nothing to do": ({"do_train": False}, GOOD, "At least one of `do_train`, `do_eval` or"),
   "no data": ({"train_file": ""}, GOOD, "--train_file is missing: give it, or --data_dir"),
-  "empty folder": ({"train_file": "", "data_dir": "{tmp}/model"}, GOOD, "has none of train.c"),
   "no such file": ({"train_file": "{tmp}/x.csv"}, GOOD, "{tmp}/x.csv: there is no such file."),
-  "empty file": ({}, "", "train.csv: the file is empty."),
-  "only a header": ({}, GOOD.splitlines()[0], "train.csv: the file contains no train questions"),
-  "other columns": (
-    {},
-    "text,ending0,label\na,b,0\n",
-    "train.csv: columns are missing: sent1 (or startphrase), ending0 and ending1. The header has",
-  ),
-  "no label": ({}, "sent1,ending0,ending1\na,b,c\n", "columns are missing: label."),
-  "a gap": ({}, "sent1,ending0,ending1,ending3,label\n", "ending2 is missing before ending3."),
-  "one choice": ({}, GOOD + "a,b,c,,0\n", "train.csv, line 3: an ending is empty; only the last"),
-  "empty choice": ({}, GOOD + "a,b,,d,0\n", "train.csv, line 3: an ending is empty"),
-  "large label": ({}, GOOD + "a,b,c,d,2\n", "the label is '2', but must be an integer"),
-  "negative label": ({}, GOOD + "a,b,c,d,-1\n", "the label is '-1', but must be an integer"),
   "empty label": ({}, GOOD + "a,b,c,d,\n", "the label is '', but must be an integer"),
-  "short row": ({}, GOOD + "a,b,c\n", "train.csv, line 3: column 3 (counted from 0) is missing"),
-  "long row": ({}, GOOD + "a,b,c,d,0,e\n", "line 3: 6 columns, expected 5 as in the header."),
-  "quotes": ({}, GOOD + 'a,b,c,"d,0\n', "train.csv, line 3: the quoting is broken"),
-  "not UTF-8": ({}, GOOD.encode() + b"a,\xff,c,d,0\n", "line 3: the row is not valid UTF-8."),
-  "too short": ({"max_seq_length": 2}, GOOD, "--max_seq_length=2: must be at least 3"),
 }
 
 
@@ -291,24 +272,6 @@ def test_one_message_before_any_work(model, tmp_path, name):
   values = {k: v.format(tmp=tmp_path) if isinstance(v, str) else v for k, v in values.items()}
   assert expected.format(tmp=tmp_path) in error_of(**values)
   assert not list(tmp_path.rglob("*.tf_record"))
-
-
-@pytest.mark.parametrize(
-  ("row", "reason"),
-  [
-    ({"label": True}, "the label is True, but must be an integer from 0"),
-    ({"label": 1.5}, "the label is 1.5, but must be an integer"),
-    ({"label": None}, "the label is None, but must be an integer"),
-    ({"ending1": 7}, "ending1 is 7, not text."),
-    ({"ending1": None}, "an ending is empty"),
-  ],
-)
-def test_bad_json(tmp_path, row, reason):
-  good = {"sent1": "A.", "ending0": "b", "ending1": "c", "label": 0}
-  path = write_jsonl(tmp_path / "a.jsonl", [good, {**good, **row}])
-  with pytest.raises(multiple_choice.DataError) as error:
-    multiple_choice.read_swag_examples(path)
-  assert f"a.jsonl, line 2: {reason}" in str(error.value)
 
 
 def test_malformed_rows_can_be_left_out(trained, tmp_path):

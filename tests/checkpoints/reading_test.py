@@ -82,6 +82,7 @@ def _damaged(content: bytes, block: int):
     )
 
 
+@pytest.mark.mutation("bert.checkpoints.bundle_files:read_sidecar", "guard", case=".state.json-5")
 @pytest.mark.parametrize(("suffix", "block"), [(DATA, 19), (".index", 3), (".state.json", 5)])
 def test_damage_is_found_and_named(tmp_path, suffix, block):
   prefix = save(tmp_path, 20)
@@ -131,6 +132,7 @@ def test_flipped_values_are_never_loaded(tmp_path):
     loading.init_from_checkpoint(prefix, table)
 
 
+@pytest.mark.mutation("bert.checkpoints.reading:Bundle.__init__", "call check_sidecar")
 def test_swapped_files_are_found(tmp_path):
   first, second = (save(tmp_path, step) for step in (1, 2))
   shutil.copy(first + DATA, second + DATA)  # same size: the values' checksums find it
@@ -140,6 +142,7 @@ def test_swapped_files_are_found(tmp_path):
   assert finding.latest(str(tmp_path)) == first
 
 
+@pytest.mark.mutation("bert.checkpoints.reading:Bundle.__init__", "call _check_data_size")
 def test_huge_declared_shapes_are_refused_before_anything_is_allocated(tmp_path, monkeypatch):
   prefix = str(tmp_path / "model.ckpt-1")
   tf.raw_ops.SaveV2(  # one row of a table that would take 4 TB

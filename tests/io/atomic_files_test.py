@@ -39,6 +39,8 @@ def test_a_missing_folder_is_an_error_of_the_system(tmp_path):
     atomic_files.write_text(tmp_path / "nowhere" / "a.txt", "text")
 
 
+@pytest.mark.mutation("bert.io.atomic_files:written_whole", "call fsync")
+@pytest.mark.mutation("bert.io.atomic_files:written_whole", "call force_to_disk")
 def test_everything_is_on_disk_before_the_new_name_is(tmp_path, monkeypatch):
   """A power cut after the rename must not leave a name without its content."""
   calls = []
@@ -71,6 +73,7 @@ atomic_files.write_text(sys.argv[1], "new" * 1000)
 """
 
 
+@pytest.mark.mutation("bert.io.atomic_files:written_whole", "call hidden_beside")
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_killed_before_the_rename_leaves_the_old_text(tmp_path, function):
   path = tmp_path / "a.txt"
@@ -86,6 +89,7 @@ def test_killed_before_the_rename_leaves_the_old_text(tmp_path, function):
   assert path.read_text() == "newer"
 
 
+@pytest.mark.mutation("bert.io.atomic_files:written_whole", "call remove")
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_an_error_leaves_the_old_text_and_nothing_else(tmp_path, monkeypatch, function):
   path = tmp_path / "a.txt"
@@ -101,6 +105,7 @@ def test_an_error_leaves_the_old_text_and_nothing_else(tmp_path, monkeypatch, fu
   assert names_in(tmp_path) == ["a.txt"]
 
 
+@pytest.mark.mutation("bert.io.atomic_files:errors_naming", "startswith() -> False", case="replace")
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_an_error_names_the_file_that_is_to_be(tmp_path, monkeypatch, function):
   """The system's own errors name a temporary file, or none."""
@@ -114,6 +119,8 @@ def test_an_error_names_the_file_that_is_to_be(tmp_path, monkeypatch, function):
   assert caught.value.filename == str(tmp_path / "a.txt")
 
 
+@pytest.mark.mutation("bert.io.atomic_files:_NamedWriter.write", "call errors_naming", case="write")
+@pytest.mark.mutation("bert.io.atomic_files:_NamedWriter.seek", "call errors_naming", case="seek")
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 @pytest.mark.parametrize("step", ["write", "flush", "seek", "close"])
 def test_whatever_writes_what_is_buffered_names_the_file(step):
@@ -130,6 +137,7 @@ def test_whatever_writes_what_is_buffered_names_the_file(step):
       }[step]()
 
 
+@pytest.mark.mutation("bert.io.atomic_files:_lock", "call suppress")
 def test_a_full_disk_does_not_keep_from_holding_a_folder(tmp_path, monkeypatch):
   def full(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
@@ -190,6 +198,10 @@ def test_bytes_are_written_as_they_are(tmp_path):
   assert names_in(tmp_path) == ["a"]
 
 
+@pytest.mark.mutation(
+  "bert.io.atomic_files:check_writable",
+  'TemporaryFile() -> open(os.path.join(folder, ".probe"), "wb")',
+)
 def test_a_folder_is_tried_without_a_trace(tmp_path):
   """Whatever has a name would stay there for ever if the process died."""
   seen = []
@@ -218,6 +230,7 @@ def holder(tmp_path):
     yield process
 
 
+@pytest.mark.mutation("bert.io.file_locks:try_lock", "call lock")
 def test_a_second_process_is_refused_and_told_of_the_first(tmp_path, holder):
   told = rf"is in use by process {holder.pid} on .*another output_dir"
   with pytest.raises(atomic_files.FolderInUseError, match=told), atomic_files.hold_folder(tmp_path):
@@ -247,6 +260,7 @@ def test_blocks_of_one_process_may_be_nested(tmp_path):
     assert f"FolderInUseError: {tmp_path} is in use by process {os.getpid()}" in error
 
 
+@pytest.mark.mutation("bert.io.atomic_files:_lock", "always")
 @_with_locks_of_posix
 def test_a_file_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeypatch):
   real_lock, calls = file_locks.fcntl.lockf, []

@@ -135,6 +135,7 @@ def test_without_a_validator_nothing_is_resumed(get_model, server):
   assert [range_ for _, range_ in server.requests] == [None, None]
 
 
+@pytest.mark.mutation("bert.io.http:_total_of_continued", "guard")
 @pytest.mark.parametrize("ignores_if_range", [False, True])
 def test_file_that_changed_is_never_glued(get_model, server, ignores_if_range):
   server.cut_after = [300_000, 0, 0]
@@ -199,6 +200,7 @@ def test_silent_server_times_out(monkeypatch, server, tmp_path):
       download_model(MODEL, tmp_path, url)
 
 
+@pytest.mark.mutation("bert.io.http:_check_room", "guard")
 def test_too_large_is_refused_by_the_declared_length(get_model, server, tmp_path, monkeypatch):
   monkeypatch.setattr(http, "MAX_DOWNLOAD_BYTES", 500_000)
   with pytest.raises(DownloadError, match="limit of 500,000"):
@@ -207,6 +209,7 @@ def test_too_large_is_refused_by_the_declared_length(get_model, server, tmp_path
   assert part.stat().st_size == 0
 
 
+@pytest.mark.mutation("bert.io.http:_copy_body", "guard")
 def test_too_large_is_refused_by_the_real_length(get_model, server, monkeypatch):
   monkeypatch.setattr(http, "MAX_DOWNLOAD_BYTES", 500_000)
   server.lengths = False
@@ -231,6 +234,7 @@ def test_cache_that_cannot_be_written_is_reported(server, tmp_path):
 # Where a request may go.
 
 
+@pytest.mark.mutation("bert.io.http:_check_url", "guard")
 @pytest.mark.parametrize(
   "url",
   [
@@ -258,6 +262,7 @@ def test_redirect_to_plain_http_is_refused(get_model, server):
     get_model()
 
 
+@pytest.mark.mutation("bert.io.http:_SafeRedirects.redirect_request", "guard")
 def test_redirect_from_https_to_this_machine_is_refused():
   request = http.urllib.request.Request("https://example.com/x.zip")
   with pytest.raises(DownloadError, match="unencrypted"):

@@ -9,7 +9,6 @@ from packaging.specifiers import SpecifierSet
 
 import bert
 from bert.io import installation
-from bert.predicting.engines import registry
 from tests.kit.paths import ROOT, SAMPLES
 
 
@@ -56,16 +55,6 @@ def test_workflows_try_the_supported_pythons():
   assert tried == [
     f"3.{minor}" for minor in range(3, 30) if f"3.{minor}" in SpecifierSet(supported)
   ]
-
-
-def test_extras_that_are_named_exist():
-  project = (ROOT / "pyproject.toml").read_text()
-  named = {kind.extra for kind in registry._ENGINES.values() if kind.extra}
-  for path in [*ROOT.glob("*.py"), *(ROOT / "bert").rglob("*.py")]:
-    named.update(re.findall(r'installation\.extra\("(\w+)"', path.read_text()))
-  assert len(named) > 4
-  for name in named:
-    assert f"\n{name} = [" in project, name
 
 
 def test_a_new_python_finds_the_package_from_another_folder(tmp_path):

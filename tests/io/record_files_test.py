@@ -19,6 +19,7 @@ def write(path, count):
   return str(path)
 
 
+@pytest.mark.mutation("bert.io.record_files", "keyword deterministic")
 def test_records_have_the_original_types_and_one_order_of_bytes(tmp_path):
   path = tmp_path / "a.tf_record"
   more = {f"name_{number:02}": number for number in range(20)}
@@ -55,6 +56,7 @@ def test_unstorable_value_is_named():
     serialize_example({"label_ids": [None]})
 
 
+@pytest.mark.mutation("bert.io.record_files:write_records", 'written_whole() -> open({0}, "wb")')
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_interrupted_writing_leaves_the_old_file_and_no_other(tmp_path, error):
   path = tmp_path / "a.tf_record"
@@ -109,6 +111,7 @@ def test_the_manifest_says_whether_a_file_is_compressed(tmp_path):
   assert record_files.compression_of(write(tmp_path / "b", count=1)) == ""
 
 
+@pytest.mark.mutation("bert.io.record_files:records_of", "guard")
 def test_counting_checks_the_manifest(tmp_path):
   path = tmp_path / "a"
   write(path, count=6)

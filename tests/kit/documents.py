@@ -14,8 +14,6 @@ _FENCE = re.compile(
 )
 # The marker of a block that a page shows because it fails.
 FAILS = "fails: "
-# What a block may be marked with: why it is not to be run, or how.
-MARKERS = ("needs a network", "takes long", "needs podman", "a server: ", FAILS)
 
 
 class Block(NamedTuple):
@@ -32,16 +30,10 @@ _BUILT = ("api",)
 
 
 def pages() -> list[pathlib.Path]:
-  """README.md and every page of docs/ and of the folders in it, tutorials last."""
+  """README.md and every page of docs/ and of the folders in it."""
   docs = ROOT / "docs"
   written = (page for page in docs.rglob("*.md") if page.relative_to(docs).parts[0] not in _BUILT)
-  others = (page for page in written if page.parent.name != "tutorials")
-  return [ROOT / "README.md", *sorted(others), *tutorials()]
-
-
-def tutorials() -> list[pathlib.Path]:
-  """The pages of docs/tutorials/."""
-  return sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+  return [ROOT / "README.md", *sorted(written)]
 
 
 def name_of(page: pathlib.Path) -> str:

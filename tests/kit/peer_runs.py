@@ -14,7 +14,7 @@ import pytest
 
 from tests.kit.paths import ROOT
 
-_PROGRAM = ROOT / "tests/kit/transformers_peer.py"
+_PROGRAM = ROOT / "tools/transformers_peer.py"
 
 
 def run_peer(*arguments) -> None:
@@ -35,7 +35,7 @@ def run_tensorflow_classes(folder) -> None:
     pytest.skip("BERT_TF_CLASSES is not set: a folder with transformers 4 and safetensors")
   own = {"PYTHONPATH": packages, "TF_USE_LEGACY_KERAS": "1"}
   done = subprocess.run(
-    [sys.executable, ROOT / "tests/kit/tensorflow_classes_peer.py", str(folder)],
+    [sys.executable, ROOT / "tools/tensorflow_classes_peer.py", str(folder)],
     **dict(capture_output=True, text=True, check=False, cwd="/", env={**os.environ, **own}),
   )
   assert done.returncode == 0, done.stderr

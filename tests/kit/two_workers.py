@@ -16,7 +16,8 @@ import tensorflow as tf
 
 from bert.io import record_files
 from bert.training import distribution, input_pipeline, training_loop
-from tests.kit import several_devices, toy_training
+from tests.kit import toy_training
+from tools import several_devices
 
 STEPS = 8
 CONFIG = {"save_checkpoints_steps": 2, "save_summary_steps": 1}

@@ -137,6 +137,7 @@ def test_a_separator_before_a_line_that_is_left_out(vocab_file, tmp_path):
   assert tokens_of(features_of(tmp_path / "text", settings)[1]) == [CLS, SEP]
 
 
+@pytest.mark.mutation("bert.pretraining.piece_tables:load_tables", "keyword plain")
 def test_special_tokens_in_a_text_are_text(vocab_file, tmp_path):
   (tmp_path / "text").write_text("a </s> <mask> <pad>\n")
   settings = settings_of(vocab_file)
@@ -163,6 +164,7 @@ def test_words_begin_with_a_space_or_a_line(vocab_file, tmp_path):
 # Masks in the records.
 
 
+@pytest.mark.mutation("bert.pretraining.blocks:_records", "sep_id -> -1")
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_masks_in_the_records(vocab_file, tmp_path, whole_words):
   write_text(tmp_path / "text", 300)

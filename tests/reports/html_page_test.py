@@ -43,6 +43,8 @@ def test_numbers_are_those_of_the_run(page):
   assert pages.data_of(page)["results"] == {name: float(value) for name, value in results.items()}
 
 
+@pytest.mark.mutation("bert.reports.html_page:_template", "keyword autoescape")
+@pytest.mark.mutation("bert.reports.html_page:_data", "call replace")
 @pytest.mark.parametrize("kind_", made_up_runs.KINDS)
 def test_what_users_wrote_is_text(kind_):
   examples = made_up_runs.KINDS[kind_]()
@@ -79,6 +81,7 @@ def test_a_large_run_is_small():
   assert "The most frequent confusions among 30 classes" in page
 
 
+@pytest.mark.mutation("bert.reports.html_page:page", "always")
 def test_examples_are_left_out_where_the_page_would_be_too_large(monkeypatch):
   made = made_up_runs.subject(made_up_runs.of_classes(), curves=None)
   whole = html_page.render(made)

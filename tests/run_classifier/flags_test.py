@@ -47,11 +47,6 @@ def write_small_vocabulary(folder):
 
 # Changed flags ("{tmp}" is the test's folder), what to write there first, what the message says.
 ERRORS = {
-  "nothing to do": (
-    {"do_train": False, "do_eval": False},
-    None,
-    "At least one of `do_train`, `do_eval` or `do_predict' must be True.",
-  ),
   "too long": (
     {"max_seq_length": 33},
     None,
@@ -59,7 +54,6 @@ ERRORS = {
     "32",
   ),
   "too short": ({"max_seq_length": 2}, None, "max_seq_length is 2, but must be at least 3"),
-  "unknown task": ({"task_name": "MRCP"}, None, "Task not found: MRCP. Did you mean mrpc?"),
   "no such folder": (
     {"data_dir": "{tmp}/nowhere"},
     None,
@@ -70,23 +64,7 @@ ERRORS = {
     None,
     "{tmp}/data/multinli/multinli.train.zh.tsv: there is no such file.",
   ),
-  "short row": (
-    {"data_dir": "{tmp}/data"},
-    write_row_that_is_short,
-    "{tmp}/data/dev.tsv, line 3: column 4 (counted from 0) is missing",
-  ),
-  "unknown label": (
-    {"data_dir": "{tmp}/data"},
-    write_row_with_an_unknown_label,
-    "{tmp}/data/dev.tsv, line 3: the label '2' is unknown; known labels: '0', '1'.",
-  ),
-  "other vocabulary": (
-    {"vocab_file": "{tmp}/data/vocab.txt"},
-    write_small_vocabulary,
-    f"numbers its tokens up to {len(VOCAB)}, but ",
-  ),
   "no vocabulary": ({"vocab_file": "{tmp}/v.txt"}, None, "{tmp}/v.txt"),
-  "no config": ({"bert_config_file": "{tmp}/c.json"}, None, "{tmp}/c.json"),
   "no checkpoint": (
     {"init_checkpoint": "{tmp}/model.ckpt-3"},
     None,
@@ -101,14 +79,6 @@ ERRORS = {
     {"output_dir": "{tmp}/data/train.tsv/out"},
     None,
     "--output_dir={tmp}/data/train.tsv/out cannot be written to",
-  ),
-  "negative batch": ({"train_batch_size": -8}, None, "--train_batch_size=-8: must be at least 1"),
-  "no epochs": ({"num_train_epochs": 0}, None, "--num_train_epochs=0.0: must be a positive number"),
-  "no number": ({"learning_rate": "fast"}, None, 'Flag --learning_rate takes a number, not "fast"'),
-  "flag of another task": (
-    {"text_a_column": "text"},
-    None,
-    "The task MRPC has no option text_a_column",
   ),
 }
 

@@ -1,11 +1,7 @@
-"""What a run loads: of formats, tokenizers and sources only those that the user gave.
-
-Its report, which comes when all else is done, reads the folder as any other script does.
-"""
+"""A run loads only the formats, tokenizers and sources that the user gave."""
 
 import pytest
 
-from tests.kit.import_graph import entries
 from tests.kit.script_runs import run_python
 
 # Trains nothing; the last line of its output names the modules that were loaded.
@@ -18,6 +14,16 @@ try:
 finally:
   print(*(name for name in sys.modules if name.startswith("bert.")))
 """
+OTHERS = {
+  "bert.checkpoints.h5_file",
+  "bert.checkpoints.safetensors_file",
+  "bert.checkpoints.torch_file",
+  "bert.checkpoints.transformers_folder",
+  "bert.io.http",
+  "bert.run_squad",
+  "bert.text.byte_pairs",
+  "bert.text.sentence_pieces",
+}
 
 
 @pytest.mark.ci
@@ -28,8 +34,4 @@ def test_a_run_from_a_checkpoint_and_a_vocab_txt_loads_no_other_format(mrpc, tmp
   assert done.returncode == 0, done.stderr
   loaded = set(done.stdout.splitlines()[-1].split())
   assert "bert.checkpoints.reading" in loaded
-  found = {registry: loaded & of_registry for registry, of_registry in entries().items()}
-  observers = found.pop("bert.checks.at_start")
-  assert observers == {"bert.checks.at_start.cheap_checks"}, "they look on at every run"
-  assert found.pop("bert.tasks.kinds") <= {"bert.run_classifier", "bert.model.task_heads"}
-  assert not any(found.values()), found
+  assert not loaded & OTHERS

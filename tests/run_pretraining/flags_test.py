@@ -33,11 +33,7 @@ def test_without_flags_the_required_ones_are_named():
   ("change", "said"),
   [
     ({"do_train": False}, "At least one of `do_train` or `do_eval` must be True."),
-    ({"input_file": "nowhere/*.tfrecord"}, "--input_file: nowhere/*.tfrecord matches no file."),
-    ({"input_file": ","}, "--input_file=, names no file."),
-    ({"num_train_steps": 0}, "--num_train_steps=0: must be at least 1."),
     ({"num_warmup_steps": -1}, "--num_warmup_steps=-1: must be at least 0."),
-    ({"max_eval_steps": 0}, "--max_eval_steps=0: must be at least 1."),
     ({"max_predictions_per_seq": 0}, "--max_predictions_per_seq=0: must be at least 1."),
     (
       {"max_seq_length": 33},

@@ -31,14 +31,6 @@ def test_without_flags_the_required_ones_are_named():
 
 # Changed flags ("{tmp}" is the test's folder), what the message says.
 ERRORS = {
-  "nothing to do": (
-    {"do_train": False},
-    "At least one of `do_train` or `do_predict` must be True.",
-  ),
-  "no train file": (
-    {"train_file": ""},
-    "If `do_train` is True, then `train_file` must be specified.",
-  ),
   "no predict file": (
     {"do_predict": True, "predict_file": ""},
     "If `do_predict` is True, then `predict_file` must be specified.",
@@ -56,14 +48,8 @@ ERRORS = {
     "Cannot use sequence length 33 because the BERT model was only trained up to sequence length "
     "32",
   ),
-  "no room": (
-    {"max_query_length": 21},
-    "The max_seq_length (24) must be greater than max_query_length (21) + 3",
-  ),
-  "no stride": ({"doc_stride": 0}, "--doc_stride=0: must be at least 1."),
   "no answers": ({"n_best_size": 0}, "--n_best_size=0: must be at least 1."),
   "no length": ({"max_answer_length": -1}, "--max_answer_length=-1: must be at least 1."),
-  "negative batch": ({"predict_batch_size": -8}, "--predict_batch_size=-8: must be at least 1"),
   "train file is missing": (
     {"train_file": "{tmp}/none.json"},
     "{tmp}/none.json: the file cannot be read",

@@ -49,6 +49,7 @@ def test_a_student_names_its_teacher(tmp_path):
   assert run_subject.teacher_of({}) == {}
 
 
+@pytest.mark.mutation("bert.scripts.run_report:failing_as_warning", "except Exception")
 @pytest.mark.parametrize(
   "error", [ValueError("the data are gone."), RuntimeError("a bug"), OSError(28, "No space left")]
 )

@@ -7,6 +7,7 @@ import base64
 import json
 import re
 
+import jsonschema
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
@@ -15,7 +16,6 @@ from bert.serving import app, general_routes
 from bert.serving.errors import BackendError, Overloaded, WorkerDied
 from bert.serving.metrics import Metrics
 from bert.serving.settings import Settings
-from tests.kit import json_schemas
 from tests.serving import fake_models
 
 TEXT, OTHER = "The storm closed both runways.", "No aircraft could land."
@@ -471,10 +471,9 @@ class TestGeneral:
         answer = content.get("application/json")
         assert (answer and answer["schema"]) or path in ("/", "/metrics"), path
         if method == "get" and answer:
-          assert json_schemas.misfit(answer["schema"], client.get(path).json()) is None, path
+          jsonschema.validate(client.get(path).json(), answer["schema"])
         for body in _examples(operation) if method == "post" else ():
-          found = post(client, path, body)
-          assert json_schemas.misfit(answer["schema"], found) is None, (path, found)
+          jsonschema.validate(post(client, path, body), answer["schema"])
           tried.add(path)
     assert len(tried) >= 13 + 2 * len(models.names)
 

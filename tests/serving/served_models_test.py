@@ -247,6 +247,7 @@ def test_a_request_that_would_wait_too_long_is_refused(channels, folder, items):
   asyncio.run(main())
 
 
+@pytest.mark.mutation("bert.serving.served_models:check_time", "guard")
 @pytest.mark.parametrize("items", [["1 " * 200], ["1"] * 200], ids=["one text", "many"])
 def test_a_request_that_takes_longer_than_anybody_waits_is_refused_at_once(channels, folder, items):
   async def main():

@@ -501,6 +501,34 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.mutation(
+  "bert.checkpoints.torch_pickle:_named", "guard", case="hostile pickle in zip: os.system"
+)
+@pytest.mark.mutation(
+  "bert.checkpoints.torch_pickle:_Machine._reduce",
+  "guard",
+  case="odd pickle in zip: a call of a text",
+)
+@pytest.mark.mutation(
+  "bert.checkpoints.torch_pickle:_Machine._build",
+  "guard",
+  case="odd pickle in zip: a state for a tensor",
+)
+@pytest.mark.mutation(
+  "bert.checkpoints.torch_pickle:BoundedReader._counted",
+  "guard",
+  case="row of pickles: 5 million bytes",
+)
+@pytest.mark.mutation("bert.checkpoints.torch_file:_members", "guard", case="zip: compressed")
+@pytest.mark.mutation(
+  "bert.checkpoints.torch_file:_check_tensor",
+  "guard",
+  case="odd pickle in zip: one element a billion times",
+)
+@pytest.mark.mutation("bert.checkpoints.h5_file:_datasets", "guard", case="HDF5: a link to a file")
+@pytest.mark.mutation(
+  "bert.checkpoints.h5_file:_place_of", "guard", case="HDF5: a compressed terabyte"
+)
 @pytest.mark.parametrize(("family", "row"), rows_of(FAMILIES))
 def test_a_bad_file_is_refused(family, row, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bert.checkpoints import finding
-from tests.kit import several_devices
 from tests.kit.script_runs import Script, tensors
-from tests.kit.several_devices import SCRIPTS
+from tools import several_devices
+from tools.several_devices import SCRIPTS
 
 # One stands for all in continuous integration: all scripts share the loop.
 _NAMES = [

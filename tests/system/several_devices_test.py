@@ -14,8 +14,8 @@ import sys
 
 import pytest
 
-from tests.kit import several_devices
-from tests.kit.several_devices import SCRIPTS
+from tools import several_devices
+from tools.several_devices import SCRIPTS
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def run(tmp_path_factory, names):
 def _run_mirrored(strategy, folder, names):
   visible = several_devices.visible_gpus(several_devices.MIRRORED[strategy])
   done = subprocess.run(
-    [sys.executable, "-m", "tests.kit.several_devices", strategy, folder, *names],
+    [sys.executable, "-m", "tools.several_devices", strategy, folder, *names],
     env=several_devices.environment(CUDA_VISIBLE_DEVICES=visible),
     capture_output=True,
     text=True,
@@ -64,7 +64,7 @@ def _run_mirrored(strategy, folder, names):
 
 
 def _run_workers(strategy, folder, names):
-  ends = several_devices.run_job("tests.kit.several_devices", [strategy, folder, *names], folder)
+  ends = several_devices.run_job("tools.several_devices", [strategy, folder, *names], folder)
   assert [code for code, _ in ends] == [0, 0], "\n".join(log[-5000:] for _, log in ends)
   return "two processes"
 

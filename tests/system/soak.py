@@ -22,8 +22,9 @@ import time
 
 from bert import run_classifier
 from bert.predicting import predictor
-from tests.kit import several_devices, toy_training, two_workers
+from tests.kit import toy_training, two_workers
 from tests.kit.script_runs import Script
+from tools import several_devices
 
 
 class Soak:

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.kit import several_devices
+from tools import several_devices
 
 # Until caches are filled; as a share of all cycles.
 WARM_UP = 0.25

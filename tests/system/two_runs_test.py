@@ -9,10 +9,11 @@ import time
 import pytest
 
 from bert import run_classifier
-from tests.kit import folder_holder, several_devices
+from tests.kit import folder_holder
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script, results_in
-from tests.kit.several_devices import SCRIPTS
+from tools import several_devices
+from tools.several_devices import SCRIPTS
 
 
 @pytest.fixture(scope="module", params=[".lock", ".lock.evaluation"])

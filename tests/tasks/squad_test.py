@@ -70,6 +70,7 @@ def test_answers_that_are_not_there_are_left_out_and_counted(tmp_path, caplog):
   assert len(read_squad_examples(path, False)) == 5
 
 
+@pytest.mark.mutation("bert.tasks.squad:_find_words", "operand or")
 def test_an_answer_before_the_context_is_not_its_last_word():
   assert squad._find_words(squad._Paragraph("Rome", ["Rome"], [0]), "Rome", 0) == (0, 0)
   assert squad._find_words(squad._Paragraph("Rome", ["Rome"], [0]), "Rome", -1) is None
@@ -116,105 +117,6 @@ def as_file(value) -> bytes:
 
 def paragraph(*qas, **more) -> bytes:
   return as_file({"data": [{"paragraphs": [{"context": CONTEXT, "qas": list(qas), **more}]}]})
-
-
-# Content of the file, (is_training, version 2), what the message says.
-ERRORS = {
-  "cut short": (b'{"data":\n[{"par', (1, 0), "line 2: the file is not JSON"),
-  "empty": (b"", (0, 0), "the file is not JSON"),
-  "not UTF-8": (b'{"data": "\xff"}', (0, 0), "byte 10 is not UTF-8"),
-  "nested": (b"[" * 200000, (0, 0), "nested too deeply"),
-  "a list": (b"[]", (0, 0), "the file is [], not an object {...}."),
-  "no data": (b'{"version": "1.1"}', (0, 0), "the file: 'data' is missing; found version."),
-  "data is text": (b'{"data": "x"}', (0, 0), "the file: 'data' is \"x\", not a list [...]."),
-  "no question": (b'{"data": []}', (0, 0), "the file contains no question"),
-  "entry": (as_file({"data": [3]}), (0, 0), "data[0] is 3, not an object {...}."),
-  "no paragraphs": (as_file({"data": [{}]}), (0, 0), "data[0]: 'paragraphs' is missing"),
-  "no context": (
-    as_file({"data": [{"paragraphs": [{"qas": []}]}]}),
-    (0, 0),
-    "data[0].paragraphs[0]: 'context' is missing; found qas.",
-  ),
-  "no qas": (
-    as_file({"data": [{"paragraphs": [{"context": "a"}]}]}),
-    (0, 0),
-    "data[0].paragraphs[0]: 'qas' is missing; found context.",
-  ),
-  "no id": (paragraph({"question": "?"}), (0, 0), "data[0].paragraphs[0].qas[0]: 'id' is missing"),
-  "id": (paragraph(question([1])), (0, 0), "'id' is [1], not text."),
-  "no question text": (paragraph({"id": "q1"}), (0, 0), "question 'q1': 'question' is missing"),
-  "question text": (paragraph(question(text=None)), (0, 0), "'question' is null, not text."),
-  "answers": (paragraph(question(answers=None, answer="x")), (1, 0), "this one has none"),
-  "answers is text": (
-    paragraph({**question(), "answers": "1895"}),
-    (0, 0),
-    "question 'q1': 'answers' is \"1895\", not a list [...].",
-  ),
-  "answer is text": (
-    paragraph({**question(), "answers": ["1895"]}),
-    (0, 0),
-    "question 'q1', an answer is \"1895\", not an object {...}.",
-  ),
-  "no start": (
-    paragraph({**question(), "answers": [{"text": "1895"}]}),
-    (1, 0),
-    "question 'q1', an answer: 'answer_start' is missing; found text.",
-  ),
-  "start is text": (
-    paragraph({**question(), "answers": [{"text": "1895", "answer_start": "17"}]}),
-    (1, 0),
-    "'answer_start' is \"17\", not an integer.",
-  ),
-  "2.0 read as 1.1": (
-    paragraph(question(answers=(), is_impossible=True)),
-    (1, 0),
-    "question 'q1': training needs an answer to each question, and this one has none. It is "
-    "marked as impossible: use --version_2_with_negative",
-  ),
-  "1.1 read as 2.0": (
-    paragraph(question()),
-    (1, 1),
-    "question 'q1': 'is_impossible' is missing. Is this a file of SQuAD 1.1?",
-  ),
-  "is_impossible": (
-    paragraph(question(is_impossible="no")),
-    (1, 1),
-    "question 'q1': 'is_impossible' is \"no\", not true or false.",
-  ),
-  "empty context": (
-    paragraph(question("q7"), context=" \n"),
-    (0, 0),
-    "question 'q7': its context is empty.",
-  ),
-  "same id": (
-    paragraph(question("q7"), question("q7")),
-    (0, 0),
-    "question 'q7': this id is used by an earlier question.",
-  ),
-  "same id in the files of answers": (
-    paragraph(question(7), question("7")),
-    (0, 0),
-    "question '7': this id is used by an earlier question.",
-  ),
-}
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_name_file_question_and_reason(tmp_path, name):
-  content, (is_training, version_2), expected = ERRORS[name]
-  path = tmp_path / "bad.json"
-  path.write_bytes(content)
-  with pytest.raises(DataError) as raised:
-    read_squad_examples(path, bool(is_training), bool(version_2))
-  assert expected in str(raised.value)
-  assert str(raised.value).startswith(str(path))
-
-
-def test_a_missing_file_is_named(tmp_path):
-  for path in (tmp_path / "none.json", tmp_path):
-    with pytest.raises(DataError, match="cannot be read") as raised:
-      read_squad_examples(str(path), False)
-    assert str(path) in str(raised.value)
 
 
 def test_the_same_id_twice_trains_and_is_told(tmp_path, caplog):

@@ -41,6 +41,10 @@ def test_vocabulary_oddities_the_original_took_silently(tmp_path, recwarn, conte
   assert not recwarn.list
 
 
+@pytest.mark.mutation("bert.text.vocabulary_file:read_tokens", "call _warn_if", case="duplicate")
+@pytest.mark.mutation(
+  "bert.text.vocabulary_file:read_tokens", "call _warn_if", case="no [UNK], [SEP"
+)
 @pytest.mark.parametrize(
   ("content", "expected", "warning"),
   [
@@ -57,28 +61,6 @@ def test_vocabulary_oddities_that_warn(tmp_path, content, expected, warning):
   with pytest.warns(tokenization.VocabularyWarning, match=r"vocab\.txt: .*" + warning) as caught:
     assert tokenization.load_vocab(write_vocab(tmp_path, content)) == expected
   assert len(caught) == 1
-
-
-@pytest.mark.parametrize(
-  ("content", "message"),
-  [
-    (b"", "vocab.txt is empty"),
-    (b"\n \n\n", "vocab.txt is empty"),
-    (b"[UNK]\n[CLS]\ncaf\xe9\n", r"vocab.txt, line 3: byte 0xe9 is not valid UTF-8"),
-    ("[UNK]\n".encode("utf-16"), r"vocab.txt is UTF-16. Save it as UTF-8"),
-  ],
-  ids=["empty", "only blank lines", "Latin-1", "UTF-16"],
-)
-def test_unusable_vocabulary(tmp_path, content, message):
-  with pytest.raises(tokenization.VocabularyError, match=message):
-    tokenization.FullTokenizer(write_vocab(tmp_path, content))
-
-
-def test_vocabulary_that_cannot_be_opened(tmp_path):
-  with pytest.raises(tokenization.VocabularyError, match=r"nowhere\.txt: No such file"):
-    tokenization.load_vocab(tmp_path / "nowhere.txt")
-  with pytest.raises(tokenization.VocabularyError, match=r"is a directory.*vocab\.txt"):
-    tokenization.load_vocab(tmp_path)
 
 
 def test_vocabulary_of_absurd_size(tmp_path, monkeypatch):

@@ -16,11 +16,12 @@ import tensorflow as tf
 from bert.checkpoints import finding, reading
 from bert.scripts import command_line
 from bert.training import distribution
-from tests.kit import several_devices, toy_training, two_workers
+from tests.kit import toy_training, two_workers
 from tests.kit.event_files import scalars_in
 from tests.kit.script_runs import assert_same_tensors, assert_same_values
-from tests.kit.several_devices import last_values
 from tests.kit.two_workers import STEPS
+from tools import several_devices
+from tools.several_devices import last_values
 
 # ---------------------------------------------------------------------------------------------
 # Two processes.
@@ -173,6 +174,7 @@ def test_one_process_is_the_chief_and_waits_for_nobody():
   assert distribution.gather([row]) == [row]
 
 
+@pytest.mark.mutation("bert.scripts.command_line:_report", "getattr() -> 1")
 def test_a_script_that_lost_a_worker_exits_with_its_code(capsys):
   def lose_a_worker(argv):
     raise distribution.WorkerLostError("Another worker of this job ended.")
@@ -183,6 +185,7 @@ def test_a_script_that_lost_a_worker_exits_with_its_code(capsys):
   assert capsys.readouterr().err.startswith("ERROR: Another worker of this job ended.\n")
 
 
+@pytest.mark.mutation("bert.training.distribution:is_chief", "index -> 0")
 def test_only_the_chief_writes(monkeypatch):
   cluster = distribution.Cluster(("a:1", "b:1"), index=1)
   monkeypatch.setattr(distribution, "_job", distribution._Job(cluster))
@@ -193,6 +196,7 @@ def test_only_the_chief_writes(monkeypatch):
   assert distribution.on_chief(max, 1, 2) == 2
 
 
+@pytest.mark.mutation("bert.training.distribution:check_equal", "guard")
 def test_workers_with_other_flags_are_refused(monkeypatch):
   told = []
 
@@ -207,6 +211,7 @@ def test_workers_with_other_flags_are_refused(monkeypatch):
   assert len(told) == 2
 
 
+@pytest.mark.mutation("bert.training.distribution:clear_errors", "always")
 def test_a_dead_peer_has_an_error_of_its_own(monkeypatch):
   cluster = distribution.Cluster(("a:1", "b:1"), index=1)
   monkeypatch.setattr(distribution, "_job", distribution._Job(cluster, strategy=object()))
@@ -361,6 +366,7 @@ class HostsWithReplicas:
     ]
 
 
+@pytest.mark.mutation("bert.training.distribution:slice_bounds", "size -> size // count * count")
 @pytest.mark.parametrize(("hosts", "replicas"), [(2, 1), (2, 2), (3, 2)])
 @pytest.mark.parametrize("as_tuple", [False, True])
 def test_hosts_read_parts_of_the_same_batches(hosts, replicas, as_tuple):

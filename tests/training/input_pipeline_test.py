@@ -95,6 +95,8 @@ def test_training_order_moves_records_as_far_as_the_originals_shuffle(tmp_path):
     assert (orders[one] == orders[other]).mean() < 0.02
 
 
+@pytest.mark.mutation("bert.training.input_pipeline:RecordInputFn.__call__", "seed -> None")
+@pytest.mark.mutation("bert.training.input_pipeline:RecordInputFn.__call__", "call skip")
 @pytest.mark.parametrize("shards", [1, 5])
 def test_training_goes_on_after_skipped_examples(tmp_path, shards):
   paths = [write(tmp_path / str(n), count=30, first=30 * n) for n in range(shards)]
@@ -376,6 +378,7 @@ def test_a_damaged_compressed_file_is_named(tmp_path, damage):
 # Shapes and types.
 
 
+@pytest.mark.mutation("bert.training.input_pipeline:_trim", "longest -> longest - multiple + 1")
 def test_batches_are_cut_to_their_longest_example_rounded_up(tmp_path):
   path = tmp_path / "a"
   lengths = [3, 8, 9, 17, 25, 32]
@@ -488,6 +491,7 @@ def test_damage_further_on_is_explained_with_its_record(tmp_path, where):
   assert f"{path}, record 4" in str(clear)
 
 
+@pytest.mark.mutation("bert.io.record_files:check_manifest", "guard")
 def test_a_cut_between_records_is_seen_by_the_manifest(tmp_path):
   path = tmp_path / "a"
   begin, _ = fourth_of_six(path)
@@ -522,6 +526,7 @@ def test_errors_that_are_not_about_records_stay(tmp_path):
   assert input_fn.explain_error(tf.errors.ResourceExhaustedError(None, None, "x")) is None
 
 
+@pytest.mark.mutation("bert.training.input_pipeline:shuffled", "None -> state._seed")
 def test_the_order_depends_on_no_seed_but_its_own(tmp_path):
   path = write(tmp_path / "a.tf_record")
   paths = [path, write(tmp_path / "b.tf_record", first=300)]

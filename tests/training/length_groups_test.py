@@ -49,6 +49,7 @@ def test_batches_come_in_random_order_and_equal_lengths_meet_at_random():
   np.testing.assert_array_equal(order_of(same, 8), order_of(same, 8))
 
 
+@pytest.mark.mutation("bert.training.length_groups:dealing_order", "whole -> count")
 @pytest.mark.parametrize("count", [0, 1, 3, 7])
 def test_what_makes_no_batch_stays_last(count):
   order = order_of(LENGTHS[: 40 + count], 8)
@@ -70,6 +71,7 @@ def test_windows_are_dealt_differently():
   assert (np.sort(numbers, axis=1) == np.arange(80)).all()
 
 
+@pytest.mark.mutation("bert.training.length_groups:deal_by_length", "call skip")
 @pytest.mark.parametrize("skip", [0, 1, 4, 39, 40, 41, 76, 80, 399, 400, 996, 1000])
 def test_it_can_be_entered_anywhere(skip):
   np.testing.assert_array_equal(dealt(skip=skip), dealt()[skip:])

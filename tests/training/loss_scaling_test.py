@@ -16,14 +16,16 @@ from bert.training import loss_scaling
 from bert.training.estimator import Estimator, RunConfig, TrainingDivergedError
 from bert.training.learning_rates import learning_rate_at
 from bert.training.loss_scaling import GOOD_STEPS, SCALE, SKIPPED_STEPS, LossScale, after_step
-from tests.kit import several_devices, tiny_pretraining, toy_training
+from tests.kit import tiny_pretraining, toy_training
 from tests.kit.event_files import scalars_in
 from tests.kit.script_runs import Script, assert_same_values, tensors
 from tests.kit.toy_training import PARAMS, train_input_fn
+from tools import several_devices
 
 STATE = {SCALE, GOOD_STEPS, SKIPPED_STEPS}
 
 
+@pytest.mark.mutation("bert.training.loss_scaling:after_step", "if_not -> if_finite")
 def test_the_scale_doubles_and_halves_between_its_bounds():
   assert [float(value) for value in after_step(LossScale(8.0, 1999, 3), True)] == [16.0, 0, 3]
   assert [float(value) for value in after_step(LossScale(8.0, 5, 3), False)] == [4.0, 0, 4]
@@ -93,6 +95,7 @@ def test_a_step_that_overflows_changes_no_weight_and_halves_the_scale(straight):
   assert values["global_step"] == 9
 
 
+@pytest.mark.mutation("bert.optimization:_apply_if", "is_finite -> tf.constant(True)")
 def test_a_skipped_step_leaves_weights_and_slots_alone(tmp_path):
   model = make(tmp_path, overflows=(2,), save_checkpoints_steps=1)
   model.train(train_input_fn, 3)
@@ -154,6 +157,7 @@ def test_gradients_that_no_scale_makes_finite_stop_the_run(tmp_path):
   assert all(np.isfinite(value).all() for value in values.values())
 
 
+@pytest.mark.mutation("bert.training.graphs:TrainingGraph._step", "operand &")
 def test_gradients_that_are_not_finite_stop_float32_before_they_are_saved(tmp_path):
   """The loss of that step is finite yet: only the next one would show it, after a checkpoint."""
   model = make(tmp_path, overflows=(5,), scale_loss=False)

@@ -106,6 +106,8 @@ def test_unknown_metric_lists_the_known(tmp_path):
 # Losses that are not finite, and signals.
 
 
+@pytest.mark.mutation("bert.training.training_loop:Training._advance", "call _diverge", case="1")
+@pytest.mark.mutation("bert.training.graphs:TrainingGraph._run_steps", "operand &", case="10")
 @pytest.mark.parametrize("steps_per_loop", [1, 10])
 def test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing(tmp_path, steps_per_loop):
   def input_fn(params):
@@ -122,6 +124,7 @@ def test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing(tmp_path,
   make(tmp_path).train(train_input_fn, 6)
 
 
+@pytest.mark.mutation("bert.training.training_loop:Training._diverge", 'on_chief() -> ""', case="1")
 @pytest.mark.parametrize("steps_per_loop", [1, 4])
 def test_the_batch_of_a_loss_that_is_not_finite_is_saved(tmp_path, steps_per_loop):
   def input_fn(params):
@@ -147,6 +150,7 @@ def test_the_batch_of_a_loss_that_is_not_finite_is_saved(tmp_path, steps_per_loo
       np.testing.assert_array_equal(saved[name], expected[name].numpy().astype(saved[name].dtype))
 
 
+@pytest.mark.mutation("bert.training.training_loop:Training._save_batch", "except Exception")
 def test_a_batch_that_cannot_be_saved_hides_no_divergence(tmp_path, monkeypatch):
   def full(*args):
     raise OSError("No space left on device")
@@ -156,6 +160,7 @@ def test_a_batch_that_cannot_be_saved_hides_no_divergence(tmp_path, monkeypatch)
     make(tmp_path, {"scale": np.inf}).train(train_input_fn, 2)
 
 
+@pytest.mark.mutation("bert.training.training_loop:Training.run", "set _finished")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number):
   def input_fn(params):

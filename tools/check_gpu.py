@@ -1,6 +1,6 @@
 """Checks this project on a GPU, and prints one table and a JSON line: `make check-gpu`.
 
-  python -m tests.kit.check_gpu --peer_python=.bench-venv/bin/python
+  python -m tools.check_gpu --peer_python=.bench-venv/bin/python
 
   goldens    forward passes, losses and steps beside recorded outputs of the originals: tests of
              this project, in float32 without TF32
@@ -32,9 +32,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 from benchmarks import common
-from tests.kit import gpu_tests, gpu_training
-from tests.kit.gpu_tests import FAILED, NOT_RUN, PASSED, Outcome, Plan
 from tests.kit.paths import ROOT
+from tools import gpu_tests, gpu_training
+from tools.gpu_tests import FAILED, NOT_RUN, PASSED, Outcome, Plan
 
 GROUPS = (*dict.fromkeys(name.partition("_")[0] for name in gpu_tests.TESTS), "training")
 _PEER = """

@@ -1,6 +1,6 @@
 """Compares what two checkouts compute, to the bit.
 
-  python -m tests.kit.same_results OLD_CHECKOUT [--only=classifier,ner] [--out=FOLDER] [--continued]
+  python -m tools.same_results OLD_CHECKOUT [--only=classifier,ner] [--out=FOLDER] [--continued]
 
 The same commands (`result_runs.RUNS`) run with the old checkout and with this one, on the same tiny
 data. Compared is all that they leave: each tensor of each checkpoint, each record, the figures of
@@ -33,8 +33,9 @@ import numpy as np
 
 from bert.checkpoints.numpy_reader import CheckpointReader
 from bert.io import tfrecord_bytes
-from tests.kit import event_files, forked_commands, result_runs
+from tests.kit import event_files
 from tests.kit.paths import ROOT
+from tools import forked_commands, result_runs
 
 # Times, also in the report of many runs, each of which has a folder of its own; and check sums of
 # files whose content is compared by itself.

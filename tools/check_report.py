@@ -1,8 +1,8 @@
 """A plug-in of pytest: how each test ended, and how far off the values were, as one JSON line last.
 
-  python -m pytest -p tests.kit.check_report tests/modeling_test.py
+  python -m pytest -p tools.check_report tests/modeling_test.py
 
-`benchmarks/check_gpu.py` reads the line. Of each test it has what `np.testing.assert_allclose` saw:
+`check_gpu.py` reads the line. Of each test it has what `np.testing.assert_allclose` saw:
 the largest share of its tolerance that a difference took (1 is the limit), and that difference; and
 what the test noted with `record_property`. TF32 is switched off in this process: the goldens are of
 float32. Devices are those of this process.

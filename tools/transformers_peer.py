@@ -2,10 +2,10 @@
 
 It runs in an interpreter with PyTorch and transformers, and without TensorFlow:
 
-  python tests/kit/transformers_peer.py make FOLDER     # a model with each head, and its logits
-  python tests/kit/transformers_peer.py make_families FOLDER  # the same of ELECTRA and ALBERT
-  python tests/kit/transformers_peer.py compute FOLDER  # logits of every model in FOLDER
-  python tests/kit/transformers_peer.py save_older FOLDER  # each model in FOLDER as .bin, too
+  python tools/transformers_peer.py make FOLDER     # a model with each head, and its logits
+  python tools/transformers_peer.py make_families FOLDER  # the same of ELECTRA and ALBERT
+  python tools/transformers_peer.py compute FOLDER  # logits of every model in FOLDER
+  python tools/transformers_peer.py save_older FOLDER  # each model in FOLDER as .bin, too
 
 Each model is a folder in FOLDER. `inputs.npz` in FOLDER is what all of them read; a model's logits
 are written into its own folder, as `logits.npz`.

@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 
 from benchmarks import common, fine_tuning
-from tests.kit.gpu_tests import FAILED, NOT_RUN, PASSED, Outcome, Plan, last_line, write_log
 from tests.kit.paths import SAMPLE_VOCAB, SAMPLES
+from tools.gpu_tests import FAILED, NOT_RUN, PASSED, Outcome, Plan, last_line, write_log
 
 LOSS_LIMIT = 0.05
 FLOAT32 = "--dtype=float32"

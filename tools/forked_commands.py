@@ -1,6 +1,6 @@
 """Runs commands of a checkout, each in a process of its own, with TensorFlow imported once.
 
-  PYTHONPATH=CHECKOUT python tests/kit/forked_commands.py CHECKOUT < jobs.json
+  PYTHONPATH=CHECKOUT python tools/forked_commands.py CHECKOUT < jobs.json
 
 `jobs.json` is a list of [folder, [[script, flags], ...]]; a script runs in its folder as
 `python -m bert.SCRIPT FLAGS...` does, and writes `log_N.txt` there. Prints the exit codes of each

@@ -1,8 +1,8 @@
 """The `run_*` scripts on several devices: tiny data for each, jobs of two processes, comparisons.
 
-  python -m tests.kit.several_devices mirrored FOLDER run_ner run_swag      two replicas
-  python -m tests.kit.several_devices one_replica FOLDER run_ner            one
-  TF_CONFIG=... python -m tests.kit.several_devices multi_worker FOLDER ...  one worker of a job
+  python -m tools.several_devices mirrored FOLDER run_ner run_swag      two replicas
+  python -m tools.several_devices one_replica FOLDER run_ner            one
+  TF_CONFIG=... python -m tools.several_devices multi_worker FOLDER ...  one worker of a job
 
 A script `NAME` reads `FOLDER/data_NAME` and leaves its files in `FOLDER/NAME`. Replicas draw other
 dropout than one device does, so there is none here. Replicas are on GPUs where there are any, else

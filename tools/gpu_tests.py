@@ -140,7 +140,7 @@ def run_tests(plan: Plan, name: str) -> list[Outcome]:
   """Runs a process of pytest; a row for each of its parts, as its plug-in tells."""
   tests = TESTS[name]
   ids = [each for row in tests.rows.values() for each in (row if plan.is_gpu else row[:1])]
-  command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "tests.kit.check_report"]
+  command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "tools.check_report"]
   inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "TF_NUM_"))}
   # What the parent computed must not keep the whole GPU from the scripts that a test starts.
   environment = {**inherited, "TF_FORCE_GPU_ALLOW_GROWTH": "true", **tests.environment}

@@ -2,7 +2,7 @@
 
 It runs with transformers 4, tf-keras and TF_USE_LEGACY_KERAS=1, without PyTorch:
 
-  python tests/kit/tensorflow_classes_peer.py FOLDER
+  python tools/tensorflow_classes_peer.py FOLDER
 
 Of each folder of FOLDER with a `model.safetensors`, `h5` in FOLDER gets one with a `tf_model.h5`,
 and `h5_sharded` one with several.

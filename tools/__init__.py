@@ -1,0 +1,1 @@
+"""Developers' tools, run as `python -m tools.NAME`: they compare checkouts, devices, libraries."""
