@@ -10,8 +10,8 @@ interpreter instead
 - under variables for TensorFlow or Python that are not the server's: those are read at import;
 - for `bert tf1`, which patches what is imported, and for `-m` of other modules.
 
-A run of the sample and its export, see `_KEPT`, are made once in a session and copied where the
-same command is given again.
+The sample run, `python run_classifier.py --task_name=MRPC`, is made once in a session and copied
+where the same command is given again.
 """
 
 import contextlib
@@ -32,35 +32,9 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Read when Python starts or TensorFlow and Keras are imported.
 _READ_AT_IMPORT = ("TF_", "PYTHON", "KERAS_", "CUDA_", "XLA_", "JAX_", "OMP_")
-
-
-class Kept(NamedTuple):
-  """A command whose result is kept for a session."""
-
-  words: tuple[str, ...]  # of the command, but the flag that names the folder it writes
-  flag: str
-  default: str | None  # of the flag
-
-  def folder(self, words: list[str]) -> pathlib.Path | None:
-    """Returns the folder that a command writes if it is this one, else None."""
-    others = words[len(self.words) :]
-    if tuple(words[: len(self.words)]) != self.words or len(others) > 1:
-      return None
-    folder = others[0].removeprefix(self.flag) if others else self.default
-    return pathlib.Path(folder) if folder and others != [folder] else None
-
-
-_KEPT = (
-  Kept(("run_classifier.py", "--task_name=MRPC"), "--output_dir=", "output/mrpc_sample"),
-  Kept(
-    (
-      *("export_hub.py", "--init_checkpoint=output/mrpc_sample"),
-      *("--vocab_file=samples/vocab.txt", "--bert_config_file=samples/bert_config.json"),
-    ),
-    "--export_dir=",
-    None,
-  ),
-)
+# The sample run, whose folder may be named with another flag.
+_SAMPLE_RUN = ["run_classifier.py", "--task_name=MRPC"]
+_OUTPUT = "--output_dir="
 
 
 class Python(NamedTuple):
@@ -107,65 +81,57 @@ def _quoted(text: str) -> str:
 
 def run(server: str, shared: pathlib.Path, words: list[str]) -> int:
   """Runs `python WORDS`; returns its exit code."""
-  script = _script(words)
-  for kept in _KEPT:
-    folder = kept.folder(words)
-    if folder and not folder.exists():
-      return _run_once(shared / script, words, folder)
-  if script is None or (script in _scripts_at_root() and _is_first(shared / f"{script}.started")):
+  command = _command(words)
+  if command:
+    first, *others = [word for word in command if not word.startswith(_OUTPUT)]
+    if [first, *others] == _SAMPLE_RUN:
+      folders = [word.removeprefix(_OUTPUT) for word in command if word.startswith(_OUTPUT)]
+      folder = pathlib.Path(*folders or ["output/mrpc_sample"])
+      if not folder.exists():
+        return _copy_sample_run(shared, words, folder)
+  if command is None or (first in _scripts_at_root() and _is_first(shared, first)):
     os.execv(sys.executable, [sys.executable, *words])
   return _run_in_fork(server, words)
 
 
-def _script(words: list[str]) -> str | None:
-  """Returns what `python WORDS` runs: a script's name, -c or -m; None if a fork cannot run it."""
-  if words[:1] == ["-c"]:
-    return "-c"
-  if words[:2] == ["-m", "bert"]:
-    return f"{words[2]}.py" if words[2:] and words[2] != "tf1" else None
-  return words[0] if words and words[0].endswith(".py") else None
+def _command(words: list[str]) -> list[str] | None:
+  """Returns the script's name (or -c) and its words; None for what a fork cannot run."""
+  if os.environ.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
+    return None
+  if words[:2] == ["-m", "bert"] and words[2:] and words[2] != "tf1":
+    return [f"{words[2]}.py", *words[3:]]
+  return words if words and (words[0] == "-c" or words[0].endswith(".py")) else None
 
 
 def _scripts_at_root() -> set[str]:
   return {path.name for path in ROOT.glob("*.py")}
 
 
-def _is_first(marker: pathlib.Path) -> bool:
+def _is_first(shared: pathlib.Path, script: str) -> bool:
   """Returns whether no other process has asked this yet."""
   with contextlib.suppress(FileExistsError):
-    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    os.close(os.open(shared / f"{script}.started", os.O_CREAT | os.O_EXCL))
     return True
   return False
 
 
-def _run_once(kept: pathlib.Path, words: list[str], folder: pathlib.Path) -> int:
-  """Copies what an earlier run of the same command wrote, with its log; the first one runs."""
-  with open(f"{kept}.lock", "w") as lock:
+def _copy_sample_run(shared: pathlib.Path, words: list[str], folder: pathlib.Path) -> int:
+  """Copies the folder of the session's sample run and prints its log; the first one runs."""
+  kept, log = shared / "sample_run", shared / "sample_run.log"
+  with open(shared / "sample_run.lock", "w") as lock:
     fcntl.flock(lock, fcntl.LOCK_EX)
-    if not kept.exists():
-      _is_first(kept.with_name(f"{kept.name}.started"))
-      aside = kept.with_name(f"{kept.name}.new")
-      aside.mkdir()
-      with open(aside / "out", "w") as out, open(aside / "err", "w") as err:
-        code = subprocess.call([sys.executable, *words], stdout=out, stderr=err)
-      (aside / "written_to").write_text(str(folder))
-      if code:
-        _print(aside, folder)
-        shutil.rmtree(aside)
-        return code
-      shutil.copytree(folder, aside / "folder")
-      aside.rename(kept)
+    if kept.exists():
+      shutil.copytree(kept, folder)
     else:
-      shutil.copytree(kept / "folder", folder)
-  _print(kept, folder)
+      _is_first(shared, _SAMPLE_RUN[0])
+      with open(log, "w") as output:
+        code = subprocess.call([sys.executable, *words], stdout=output, stderr=output)
+      if code:
+        print(log.read_text("utf-8"))
+        return code
+      shutil.copytree(folder, kept)
+  print(log.read_text("utf-8"), end="")
   return 0
-
-
-def _print(kept: pathlib.Path, folder: pathlib.Path) -> None:
-  """Prints the log of a command that was run, with another folder in the place of its own."""
-  first = (kept / "written_to").read_text()
-  for name, stream in (("out", sys.stdout), ("err", sys.stderr)):
-    stream.write((kept / name).read_text("utf-8").replace(first, str(folder)))
 
 
 def _run_in_fork(server: str, words: list[str]) -> int:
@@ -189,11 +155,11 @@ def _connect(connection: socket.socket, server: str) -> None:
   """Connects, once the server has imported TensorFlow."""
   import time
 
-  until = time.monotonic() + 300
+  until = time.monotonic() + 120
   while True:
     try:
       return connection.connect(server)
-    except OSError:
+    except FileNotFoundError:
       if time.monotonic() > until:
         raise
       time.sleep(0.05)
