@@ -10,7 +10,7 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: help mrpc test lint pytest test-ci test-slow test-torch test-clients check-gpu audit docs bench-setup bench conformance format lock clean
+.PHONY: help mrpc test lint pytest test-tf1 test-ci test-slow test-torch test-clients check-gpu audit docs bench-setup bench conformance format lock clean
 
 help:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +28,11 @@ lint: $(STAMP)  ## style (ruff) and the types of public functions (mypy)
 # The tests, and the worked examples in docstrings. tests/conftest.py orders the files: long ones first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10
 pytest: $(STAMP)  ## the tests alone
-	$(PYTEST) --doctest-modules -m "not slow and not ci" --ignore=bert/tf1 bert $(wildcard *.py) tests
+	$(PYTEST) --doctest-modules -m "not slow and not ci" bert $(wildcard *.py) tests
+
+# They switch TensorFlow to graphs for their whole process: a session of their own.
+test-tf1: $(STAMP)  ## the tests of tf1/, which runs scripts of TensorFlow 1.x
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10 -m "not slow" tf1
 
 # What .ci/run adds: exports, other Keras backends, kills, several workers, examples, the wheel.
 test-ci: $(STAMP)  ## tests that .ci/run adds: exports, backends, kills, installed wheel
@@ -111,7 +115,7 @@ lock:  ## write requirements.lock anew from pyproject.toml (needs uv, network)
 	uv pip compile --universal --python-version 3.10 --generate-hashes --extra dev \
 	  --no-header --no-annotate -o requirements.lock pyproject.toml
 
-# The checkout is installed in editable mode: its path and the command `bert`, no copies.
+# Both distributions are installed in editable mode: a path and a command each, no copies.
 $(STAMP): requirements.lock
 	@case "$(PYTHON_VERSION)" in 3.10|3.11|3.12|3.13) ;; \
 	  *) echo "Python 3.10 to 3.13 is needed, but '$(PYTHON)' is '$(PYTHON_VERSION)'."; \
@@ -119,7 +123,7 @@ $(STAMP): requirements.lock
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --use-pep517 -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable . --editable ./tf1
 	touch $(STAMP)
 
 clean:  ## remove environments and caches

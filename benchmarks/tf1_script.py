@@ -1,8 +1,8 @@
 """One script of TensorFlow 1.x started in several ways: examples per second of its training.
 
   python benchmarks/tf1_script.py --rounds=3 --batch_size=32 \\
-    --way="1.15.5=tf1/bin/python bert/run_classifier.py" \\
-    --way="bert tf1=python -m bert.tf1 bert/run_classifier.py" \\
+    --way="1.15.5=py37/bin/python bert/run_classifier.py" \\
+    --way="bert tf1=python -m bert_tf1 bert/run_classifier.py" \\
     -- --task_name=MRPC --do_train=true --train_batch_size=32 ...
 
 Each way is a command to which the flags after `--` are added, with an --output_dir of its own and

@@ -1,10 +1,15 @@
-"""The command `bert`, also as `python -m bert_alive`: `bert run_classifier --task_name=MRPC`.
+"""The command `bert`, also as `python -m bert`: `bert run_classifier --task_name=MRPC`.
 
-A word is the name of a script; the rest of the line is the script's own command line. Importing
-this module and listing the words imports no script, so the answer comes at once.
+A word is the name of a script; the rest of the line is the script's own command line. Other
+distributions add words by the entry-point group `bert.commands`: a function that takes the
+arguments after the word and returns the exit code. Importing this module and listing the words
+imports no script, so the answer comes at once.
 """
 
-import os
+import contextlib
+import importlib.metadata
+import importlib.util
+import pathlib
 import runpy
 import sys
 from collections.abc import Iterable, Sequence
@@ -24,14 +29,17 @@ class Word(NamedTuple):
 
   module: str
   summary: str
+  entry: importlib.metadata.EntryPoint | None = None  # of another distribution's word
 
 
 # Words of the command that are not scripts at the root: word -> module.
 _OTHER_WORDS = {
   "augment_data": "bert.scripts.augment_data",
   "download": "bert.scripts.download",
-  "tf1": "bert.tf1.__main__",
 }
+_ENTRY_POINTS = "bert.commands"
+# Words of other distributions -> what to install where the word is missing.
+_OTHER_DISTRIBUTIONS = {"tf1": "bert-alive-tf1"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,17 +58,20 @@ def main(argv: Sequence[str] | None = None) -> int:
   if arguments[0] == "--version":
     print(installation.version_line())
     return 0
-  known = words()
   word = arguments[0].removesuffix(".py")
+  known = own_words()
+  if word not in known:  # Else nothing of other distributions is looked at.
+    known = words()
   if word not in known:
     print(_unknown(arguments[0], known), file=sys.stderr)
     return 1
   sys.argv = [f"bert {word}", *arguments[1:]]
-  if word != "tf1":  # Whose scripts may import another `bert`.
-    _let_workers_find_this_project()
+  module, _, entry = known[word]
   try:
+    if entry:
+      return entry.load()(arguments[1:])
     runpy.run_module(
-      known[word].module,
+      module,
       init_globals={installation.PROGRAM_NAME: f"bert {word}"},
       run_name="__main__",
       alter_sys=True,
@@ -71,29 +82,16 @@ def main(argv: Sequence[str] | None = None) -> int:
   return 0
 
 
-def _let_workers_find_this_project() -> None:
-  """Puts folders with another package `bert` behind all others: the current one, PYTHONPATH's.
-
-  A worker process starts with this one's `sys.path` or PYTHONPATH, and imports `bert` by its name.
-  """
-  sys.path.sort(key=_has_another_bert)
-  if "PYTHONPATH" in os.environ:
-    paths = os.environ["PYTHONPATH"].split(os.pathsep)
-    os.environ["PYTHONPATH"] = os.pathsep.join(p for p in paths if not _has_another_bert(p))
-
-
-def _has_another_bert(folder: str) -> bool:
-  package = os.path.join(folder, "bert")
-  if os.path.isdir(package):
-    return not os.path.samefile(package, installation.PACKAGE)
-  return os.path.isfile(package + ".py")
-
-
 def words() -> dict[str, Word]:
   """Returns the words of the command, sorted, with the first lines of the modules' docstrings.
 
-  A script is a module at the root with an `if __name__ == "__main__":`. Nothing is imported.
+  No script is imported.
   """
+  return dict(sorted((_words_of_other_distributions() | own_words()).items()))
+
+
+def own_words() -> dict[str, Word]:
+  """Returns the scripts: modules at the root with an `if __name__ == "__main__":`, and two more."""
   found = {}
   for path in installation.ROOT.glob("[a-z]*.py"):
     source = path.read_text(encoding="utf-8")
@@ -102,7 +100,17 @@ def words() -> dict[str, Word]:
   for word, module in _OTHER_WORDS.items():
     path = installation.PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
     found[word] = Word(module, _summary(path.read_text(encoding="utf-8")))
-  return dict(sorted(found.items()))
+  return found
+
+
+def _words_of_other_distributions() -> dict[str, Word]:
+  found = {}
+  for entry in importlib.metadata.entry_points(group=_ENTRY_POINTS):
+    with contextlib.suppress(ModuleNotFoundError):  # An installation that is gone.
+      if spec := importlib.util.find_spec(entry.module):
+        source = pathlib.Path(spec.origin).read_text(encoding="utf-8")
+        found[entry.name] = Word(entry.module, _summary(source), entry)
+  return found
 
 
 def _summary(source: str) -> str:
@@ -129,6 +137,8 @@ def format_help() -> str:
 
 
 def _unknown(word: str, known: Iterable[str]) -> str:
+  if word in _OTHER_DISTRIBUTIONS:
+    return f"ERROR: `bert {word}` needs another package: pip install {_OTHER_DISTRIBUTIONS[word]}"
   import difflib  # Rarely needed, and not free to import.
 
   nearest = difflib.get_close_matches(word, known, n=1)

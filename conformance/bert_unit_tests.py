@@ -1,7 +1,7 @@
 """google-research/bert: its unit tests, unedited, with `bert tf1`; then against our modules.
 
-Beside their own modules the tests show that TensorFlow 1.15's face is right; alone in a folder they
-import ours: `tokenization` of this project, `modeling` and `optimization` of `bert tf1`.
+Beside their own modules the tests show that TensorFlow 1.15's API is right; alone in a folder they
+import the modules that `bert tf1` has for scripts without their own.
 """
 
 import os
@@ -42,8 +42,8 @@ def _run(context: Context, path: pathlib.Path, with_theirs: bool) -> Iterator[Ca
     shutil.copy(source, folder)
   # Not in the clone itself: Python would write compiled modules there.
   environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-  environment["PYTHONPATH"] = str(ROOT)
-  command = [sys.executable, "-m", "bert.tf1", f"--cwd={folder}", path.name]
+  environment["PYTHONPATH"] = str(ROOT / "tf1")
+  command = [sys.executable, "-m", "bert_tf1", f"--cwd={folder}", path.name]
   done = subprocess.run(
     command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600
   )

@@ -29,14 +29,14 @@ extensions = [
 ]
 
 # ---------------------------------------------------------------------------------------------
-# Sources: the pages of docs/, those at the root, and the notebooks.
+# Sources: the pages of docs/, those at the root, the notebooks, and the pages of tf1/.
 
 root_doc = "docs/index"
 _PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
-include_patterns = [*_PAGES, "docs/**", "examples/*.ipynb"]
+include_patterns = [*_PAGES, "docs/**", "examples/*.ipynb", "tf1/README.md", "tf1/docs/**"]
 # Sphinx follows links while it looks for sources, and would read .venv and output, too.
 exclude_patterns = [
-  path.name for path in ROOT.iterdir() if path.name not in {*_PAGES, "docs", "examples"}
+  path.name for path in ROOT.iterdir() if path.name not in {*_PAGES, "docs", "examples", "tf1"}
 ]
 source_suffix = {".md": "markdown", ".ipynb": "markdown"}  # site_steps makes one of the other
 

@@ -28,9 +28,6 @@ hypothesis.settings.load_profile("any machine")
 
 # It needs packages of its own.
 collect_ignore = ["system/atheris_fuzz.py"]
-if os.environ.get("BERT_TF1_TESTS") != "1":
-  # A process of their own, see tests/tf1_test.py.
-  collect_ignore += ["tf1", "kit/tf1_graphs.py"]
 
 if IS_WINDOWS:
   collect_ignore += ["export_hub_test.py"]  # imports tensorflow_text
@@ -213,19 +210,11 @@ def pytest_runtest_makereport(item):
     report.longrepr = (str(item.path), 0, f"{item.nodeid} needs tensorflow_text")
 
 
-# One test that is a process of half a minute, and whose file has no other.
-_LONG_FILES = ("tests/tf1_test.py",)
-
-
 def pytest_collection_modifyitems(items):
-  """In several workers: the longest files first, then those with the most tests.
-
-  xdist's own order, by the number of tests alone (`--no-loadscope-reorder` switches it off), ends
-  with files of a single test: one worker would run half a minute longer than the other.
-  """
+  """In several workers: the files with the most tests first."""
   if "PYTEST_XDIST_WORKER" not in os.environ:
     return
   files = [item.nodeid.split("::")[0] for item in items]
   counts = collections.Counter(files)
-  order = {f: (f not in _LONG_FILES, -counts[f], place) for place, f in enumerate(counts)}
+  order = {f: (-counts[f], place) for place, f in enumerate(counts)}
   items.sort(key=lambda item: order[item.nodeid.split("::")[0]])

@@ -198,11 +198,9 @@ def test_a_form_installed(installation, name, tmp_path, foreign_folder):
 
 @pytest.mark.ci
 def test_names_in_site_packages(installation):
-  names = ("bert_alive", "bert_alive_tf1")
-  metadata = [f"{name}-{bert.__version__}.dist-info" for name in names]
-  paths = [f"_{name}.pth" for name in names]
-  packages = paths if is_editable(installation) else ["bert", "bert_tf1"]
-  assert installation.names() == sorted([*packages, *metadata])
+  metadata = f"bert_alive-{bert.__version__}.dist-info"
+  packages = ["_bert_alive.pth"] if is_editable(installation) else ["bert"]
+  assert installation.names() == sorted([*packages, metadata])
 
 
 @pytest.mark.ci
@@ -245,36 +243,12 @@ def test_the_command_starts_workers_beside_foreign_modules(installation, foreign
 
 
 @pytest.mark.ci
-def test_a_script_of_tensorflow_1_beside_its_own_package_bert(installation, tmp_path):
+def test_the_command_in_a_folder_with_another_bert(installation, tmp_path):
   (tmp_path / "bert").mkdir()
-  (tmp_path / "bert" / "own.py").write_text("import tensorflow as tf\nVERSION = tf.VERSION\n")
-  (tmp_path / "script.py").write_text(
-    "import tensorflow as tf\nfrom bert import own\nimport modeling\n"
-    "print(own.VERSION, tf.contrib.layers.__name__, modeling.__name__)\n"
-  )
-  done = installation.run_command("tf1", "--check", "script.py", folder=tmp_path)
-  assert "0 not there" in done.stdout, done.stdout + done.stderr
-  done = installation.run_command("tf1", "script.py", folder=tmp_path)
-  expected = "1.15.5 bert.tf1.contrib.layers bert.tf1.library.modeling\n"
-  assert done.stdout == expected, done.stderr
-
-
-@pytest.mark.ci
-def test_the_command_where_the_path_leads_to_another_bert(installation, tmp_path):
-  (tmp_path / "bert").mkdir()
-  (tmp_path / "bert" / "__init__.py").write_text("WHOSE = 'other'\n")
-  (tmp_path / "script.py").write_text(
-    "import bert, tensorflow as tf\nprint(bert.WHOSE, tf.VERSION)"
-  )
+  (tmp_path / "bert" / "__init__.py").write_text("raise ImportError('another bert')\n")
   for name in ("a.txt", "b.txt"):  # one for each worker, which imports `bert` by its name
     (tmp_path / name).write_text("a text of words\n" * 30)
-  environment = installation.environment | {"PYTHONPATH": str(tmp_path)}
-  beside = installation._replace(environment=environment)
-  done = beside.run_command("tf1", "script.py", folder=tmp_path)
-  assert done.stdout == "other 1.15.5\n", done.stderr
-  done = beside.run("-m", "bert_alive", "--version", folder=tmp_path)
-  assert done.stdout.split()[:2] == ["bert-alive", bert.__version__]
-  done = beside.run_command(
+  done = installation.run_command(
     *("create_vocab", "--input_file=a.txt,b.txt", "--output_file=vocab.txt", "--vocab_size=40"),
     "--num_workers=2",
     folder=tmp_path,
@@ -284,7 +258,7 @@ def test_the_command_where_the_path_leads_to_another_bert(installation, tmp_path
 
 @pytest.mark.ci
 def test_a_namesake_in_the_same_folder_is_named_at_import(tmp_path_factory, tmp_path):
-  installation = installations.installed("wheel", tmp_path_factory, ["bert_alive"])
+  installation = installations.installed("wheel", tmp_path_factory)
   other = installation.site_packages / "bert_tensorflow-1.0.4.dist-info"
   other.mkdir()
   (other / "METADATA").write_text("Metadata-Version: 2.1\nName: bert-tensorflow\nVersion: 1.0.4\n")

@@ -45,7 +45,6 @@ MAY_IMPORT = {
     *("io", "text", "checkpoints", "model", "tasks", "training", "exporting", "predicting"),
     *("distillation", "scripts"),
   },
-  "tf1": {"io", "text"},  # text: the tokenizer, for scripts without one of their own
   "__main__": {"io"},
 }
 # Single modules that may be imported although their package may not.
@@ -75,7 +74,7 @@ def forbidden_imports(graph) -> list[str]:
   found = []
   for module, imports in graph.items():
     package = package_of(module)
-    allowed = MAY_IMPORT.get(package, set(MAY_IMPORT) - {"keras3", "tf1", "transformers"})
+    allowed = MAY_IMPORT.get(package, set(MAY_IMPORT) - {"keras3", "transformers"})
     allowed = allowed | {package}
     for imported in imports - {"bert"} - ALSO.get(package, set()):
       is_script = package_of(imported) is None

@@ -1,6 +1,7 @@
 """Tests of bert/__main__.py, the command `bert`."""
 
 import ast
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -11,6 +12,28 @@ import bert
 import bert.__main__ as command
 from tests.kit import installations
 from tests.kit.paths import ROOT
+
+
+@pytest.fixture
+def no_other_distribution(monkeypatch):
+  """No distribution beside this one adds words."""
+  monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: ())
+
+
+@pytest.fixture
+def added(monkeypatch, tmp_path):
+  """A distribution that adds the word `tf1`, and one whose module is gone."""
+  (tmp_path / "added_words.py").write_text(
+    '"""What the word does.\n\nMore."""\n\n'
+    "import sys\n\ndef main(arguments):\n  print(sys.argv, arguments)\n  return 7\n"
+  )
+  monkeypatch.syspath_prepend(tmp_path)
+  entries = [
+    importlib.metadata.EntryPoint("tf1", "added_words:main", "bert.commands"),
+    importlib.metadata.EntryPoint("gone", "no_such_package.words:main", "bert.commands"),
+  ]
+  monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: entries)
+  monkeypatch.setattr(sys, "argv", sys.argv)
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
@@ -24,15 +47,28 @@ def test_help_lists_every_word_with_a_line(capsys, words):
   assert max(map(len, lines)) <= 124
 
 
-def test_words_are_the_scripts_at_the_root_and_three_more():
+def test_words_are_the_scripts_at_the_root_and_two_more(no_other_distribution):
   scripts = {path.stem for path in ROOT.glob("*.py")} - {"modeling", "tokenization", "optimization"}
   others = {word: f"bert.scripts.{word}" for word in ("augment_data", "download")}
-  others["tf1"] = "bert.tf1.__main__"
   assert set(command.words()) == scripts | set(others)
-  for word, (module, summary) in command.words().items():
+  for word, (module, summary, _) in command.words().items():
     assert module == others.get(word, f"bert.{word}")
     path = ROOT / f"{word}.py" if word in scripts else ROOT / f"{module.replace('.', '/')}.py"
     assert summary == ast.get_docstring(ast.parse(path.read_text())).splitlines()[0]
+
+
+def test_words_of_another_distribution(added, capsys):
+  assert command.words()["tf1"].summary == "What the word does."
+  assert "gone" not in command.words()
+  assert command.main(["bert", "tf1", "--check", "a.py"]) == 7
+  assert capsys.readouterr().out == "['bert tf1', '--check', 'a.py'] ['--check', 'a.py']\n"
+
+
+def test_a_word_of_a_distribution_that_is_not_installed(no_other_distribution, capsys):
+  assert command.main(["bert", "tf1", "script.py"]) == 1
+  assert capsys.readouterr().err == (
+    "ERROR: `bert tf1` needs another package: pip install bert-alive-tf1\n"
+  )
 
 
 @pytest.mark.parametrize(
@@ -135,20 +171,6 @@ def test_a_program_of_the_users_keeps_its_hook(tmp_path, words):
   subprocess.run(
     [sys.executable, *words], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, check=True
   )
-
-
-def test_the_command_under_a_name_that_nobody_else_has(tmp_path):
-  (tmp_path / "bert").mkdir()
-  (tmp_path / "bert" / "__init__.py").write_text("raise ImportError('another bert')\n")
-  done = subprocess.run(
-    [sys.executable, "-m", "bert_alive", "--version"],
-    env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-    cwd=tmp_path,
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert done.stdout.split()[:2] == ["bert-alive", bert.__version__], done.stderr
 
 
 def test_a_python_without_the_libraries_is_said_in_one_line():

@@ -30,6 +30,6 @@ def test_names_that_the_table_gives_for_a_module_exist(line):
 
 @pytest.mark.ci
 def test_public_imports_of_an_installed_wheel(tmp_path_factory, tmp_path):
-  installation = installations.installed("wheel", tmp_path_factory, ["bert_alive"])
+  installation = installations.installed("wheel", tmp_path_factory)
   done = installation.run("-c", "\n".join(IMPORTS), folder=tmp_path)
   assert done.returncode == 0, done.stderr

@@ -35,7 +35,8 @@ def test_the_release_checks_what_it_built(dist):
 
 @pytest.mark.ci
 def test_the_release_tries_the_wheels(tmp_path_factory, tmp_path):
-  installation = installations.installed("wheel", tmp_path_factory)
+  names = ("bert_alive", "bert_alive_tf1")
+  installation = installations.installed("wheel", tmp_path_factory, names)
   install, *tries = workflows.steps("release", "check")
   assert install.startswith("python -m pip install ")
   for step in tries:

@@ -69,9 +69,7 @@ def _build(folder: pathlib.Path) -> None:
       workflows.run(step.replace("build ", "build --no-isolation "), ROOT, DIST=str(folder))
 
 
-def installed(
-  kind: str, tmp_path_factory, names: Sequence[str] = ("bert_alive", "bert_alive_tf1")
-) -> Installation:
+def installed(kind: str, tmp_path_factory, names: Sequence[str] = ("bert_alive",)) -> Installation:
   """Installs distributions into a new environment, by one of `KINDS`."""
   folder = tmp_path_factory.mktemp(kind)
   subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)

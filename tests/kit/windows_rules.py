@@ -22,7 +22,7 @@ import sys
 import types
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-_OURS = tuple(str(ROOT / name) + os.sep for name in ("bert", "bert_alive"))
+_OURS = str(ROOT / "bert") + os.sep
 
 MODULES = {
   *("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "curses", "readline"),

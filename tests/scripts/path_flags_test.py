@@ -12,10 +12,7 @@ from absl import flags
 from bert import __main__ as bert_command
 from bert.scripts import command_line, flag_groups, path_flags
 
-# The scripts with flags of their own; `bert tf1` has none of absl's.
-MODULES = sorted(
-  word.module for word in bert_command.words().values() if word.module != "bert.tf1.__main__"
-)
+MODULES = sorted(word.module for word in bert_command.own_words().values())
 # Words in the names of flags that take paths.
 _PATHS = ("file", "dir", "checkpoint", "saved_model", "extend", "plot")
 

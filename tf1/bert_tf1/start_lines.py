@@ -1,0 +1,56 @@
+"""Hides the lines that TensorFlow's C++ libraries write to stderr while they start."""
+
+import contextlib
+import ctypes
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+
+# Written whatever TF_CPP_MIN_LOG_LEVEL says, and of no use to users.
+_START_LINE = re.compile(
+  rb"WARNING: All log messages before absl::InitializeLog|"
+  rb"INFO: Created TensorFlow Lite XNNPACK delegate for CPU|"
+  rb"[IWE]0000 .*(oneDNN custom operations|Could not find cuda drivers|failed call to cuInit|"
+  rb"oneDNN supports DT_)"
+)
+# `void DataTypeUnsupportedWarning(const DataType&)`
+_ONEDNN_LINE = "_ZN10tensorflow26DataTypeUnsupportedWarningERKNS_8DataTypeE"
+_DT_INT32 = 3
+
+
+@contextlib.contextmanager
+def hidden() -> Iterator[None]:
+  """Leaves those lines out of what is written to stderr within; the rest follows at the end.
+
+  TF_CPP_MIN_LOG_LEVEL=0 or 1 in the environment shows them all.
+  """
+  if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") in ("0", "1"):
+    yield
+    return
+  with tempfile.TemporaryFile() as written:
+    stderr = os.dup(2)
+    os.dup2(written.fileno(), 2)
+    try:
+      yield
+      _write_onednn_line()
+    finally:
+      os.dup2(stderr, 2)
+      os.close(stderr)
+      written.seek(0)
+      for line in written:
+        if not _START_LINE.match(line):
+          os.write(2, line)
+
+
+def _write_onednn_line() -> None:
+  """Makes oneDNN write now what it writes once in each process, as if an operation had failed.
+
+  It is `oneDNN supports DT_INT32 only on platforms with AVX-512`, at the first operation on
+  integers, on every machine.
+  """
+  with contextlib.suppress(AttributeError, OSError):  # A TensorFlow without oneDNN.
+    folder = sys.modules["tensorflow"].sysconfig.get_lib()
+    library = ctypes.CDLL(os.path.join(folder, "libtensorflow_framework.so.2"))
+    getattr(library, _ONEDNN_LINE)(ctypes.byref(ctypes.c_int(_DT_INT32)))

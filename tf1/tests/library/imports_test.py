@@ -1,0 +1,96 @@
+"""What `from bert import ...` gives a script or notebook that has no `bert` of its own."""
+
+import builtins
+import importlib
+import sys
+
+import pytest
+from absl import flags
+
+import bert_tf1
+from bert_tf1.errors import NotAvailableError
+from bert_tf1.library import modeling, optimization, run_classifier, tokenization
+
+
+@pytest.fixture
+def cell(monkeypatch, tmp_path):
+  """Runs code as a notebook's cell does; returns its names."""
+  monkeypatch.setattr(builtins, "__import__", builtins.__import__)
+  monkeypatch.setattr(importlib, "import_module", importlib.import_module)
+  bert_tf1.install(str(tmp_path))
+
+  def run(code):
+    names = {"__name__": "__main__"}
+    exec(code, names)
+    return names
+
+  return run
+
+
+def test_the_names_of_the_package_bert_tensorflow(cell):
+  names = cell(
+    "import bert\n"
+    "from bert import modeling as m, run_classifier, tokenization\n"
+    "from bert.optimization import create_optimizer\n"
+    "import bert.modeling\n"
+    "import tokenization as flat, importlib\n"
+    "by_name = importlib.import_module('bert.run_classifier')\n"
+    "features = bert.run_classifier.convert_examples_to_features\n"
+  )
+  assert names["m"] is names["bert"].modeling is modeling
+  assert names["run_classifier"] is names["by_name"] is run_classifier
+  assert names["create_optimizer"] is optimization.create_optimizer
+  assert names["features"] is run_classifier.convert_examples_to_features
+  assert names["flat"] is names["tokenization"] is tokenization
+
+
+@pytest.mark.parametrize(
+  "line", ["import run_classifier", "from bert import run_classifier", "import bert.run_classifier"]
+)
+def test_the_classifiers_flags_are_there_and_give_way_to_the_scripts_own(cell, line, monkeypatch):
+  values = flags.FlagValues()
+  monkeypatch.setattr(run_classifier, "FLAGS", values)
+  flags.DEFINE_string("task_name", "mine", "", flag_values=values)
+  cell(line)
+  flags.DEFINE_integer("max_seq_length", 7, "", flag_values=values)
+  values(["script", "--data_dir=here"])
+  assert (values.data_dir, values.task_name, values.max_seq_length) == ("here", "mine", 7)
+  assert (values.num_train_epochs, values.do_lower_case, values.vocab_file) == (3.0, True, None)
+
+
+def test_other_names_of_bert_alive_are_there_where_it_is_installed(cell):
+  pytest.importorskip("bert.io.installation")
+  names = cell(
+    "import bert.io.installation\nfrom bert import io, modeling\n"
+    "from bert.io.installation import DISTRIBUTION\n"
+  )
+  assert names["bert"].io is names["io"]
+  assert names["DISTRIBUTION"] == "bert-alive"
+  assert names["bert"].modeling is names["modeling"] is modeling
+
+
+def test_other_names_are_refused_where_it_is_not_installed(cell, monkeypatch):
+  monkeypatch.setitem(sys.modules, "bert", None)
+  for code in ("from bert import io", "import bert.io.installation"):
+    with pytest.raises(ImportError, match=r"bert\.io.* is not available .* bert has: modeling"):
+      cell(code)
+
+
+def test_what_has_no_twin_says_what_to_do(cell):
+  for code in ("from bert import run_squad", "import bert.run_squad"):
+    with pytest.raises(ImportError, match=r"Put the original's run_squad\.py beside your script"):
+      cell(code)
+  for code in (
+    "from bert.run_classifier_with_tfhub import create_model",
+    "from tensorflow_hub import Module",
+  ):
+    with pytest.raises(ImportError, match=r"hub\.Module.* --init_checkpoint"):
+      cell(code)
+  for code in (
+    "from bert import run_classifier_with_tfhub as r\nr.model_fn_builder\n",
+    "import tensorflow_hub as hub\nassert hub.load and hub.__version__\nhub.Module('x')\n",
+  ):
+    with pytest.raises(NotAvailableError, match=r"hub\.Module.* --init_checkpoint"):
+      cell(code)
+  with pytest.raises(ImportError, match="no_such_name"):
+    cell("from bert.modeling import no_such_name")
