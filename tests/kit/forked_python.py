@@ -212,8 +212,10 @@ def serve(path: str) -> tuple[list[str], str] | None:
           os.close(stream)
       else:  # A signal for the command; or its end, and then all that it started ends.
         number = ready.recv(1)
-        os.killpg(running[ready], number[0] if number else signal.SIGKILL)
-        if not number:
+        if number:
+          os.kill(running[ready], number[0])
+        else:
+          os.killpg(running[ready], signal.SIGKILL)
           os.waitpid(running.pop(ready), 0)
           ready.close()
     for connection, process in list(running.items()):
