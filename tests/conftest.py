@@ -56,6 +56,16 @@ def data_dir() -> pathlib.Path:
   return _shared("data")
 
 
+@pytest.fixture(scope="session")
+def forked_python(tmp_path_factory):
+  """A `python` whose commands are forks of one that has imported TensorFlow."""
+  from tests.kit import forked_python, once, page_runs
+
+  shared = once.session_folder(tmp_path_factory) / "python"
+  with forked_python.started(shared, page_runs.environment()) as python:
+    yield python
+
+
 @pytest.fixture
 def fake_estimator(monkeypatch) -> None:
   """Scripts do not train in this test, see `tests/kit/fake_estimator.py`."""

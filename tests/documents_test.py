@@ -97,6 +97,6 @@ def test_programs_import_what_is_there(page):
 
 
 @pytest.mark.parametrize("page", _TIERS)
-def test_every_command_runs(page, tmp_path):
+def test_every_command_runs(page, tmp_path, forked_python):
   make_like_a_checkout(tmp_path)
-  run_page(page, tmp_path)
+  run_page(page, tmp_path, forked_python)

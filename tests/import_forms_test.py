@@ -1,4 +1,4 @@
-"""Every form of import, in a checkout and as installed from a wheel, an sdist and in editable mode.
+"""Every form of import, in a checkout and as installed from a wheel and in editable mode.
 
 Alone: python -m pytest tests/import_forms_test.py (default tier: the checkout; -m ci: installed)
 
@@ -182,7 +182,7 @@ def test_type_checkers_see_every_root_module():
 
 @pytest.fixture(scope="module", params=installations.KINDS)
 def installation(request, tmp_path_factory):
-  return installations.installed(request.param, tmp_path_factory.mktemp(request.param))
+  return installations.installed(request.param, tmp_path_factory)
 
 
 def is_editable(installation) -> bool:
@@ -210,7 +210,7 @@ def test_flat_names_are_those_of_a_checkout_only(installation, tmp_path):
 
 
 @pytest.mark.ci
-def test_the_package_is_typed_and_has_its_samples(installation, tmp_path):
+def test_the_package_finds_its_samples_and_requirements(installation, tmp_path):
   code = "from bert.io import installation as i; print(i.SAMPLES); print(i.requirements())"
   done = installation.run("-c", code, folder=tmp_path)
   samples, requirements = done.stdout.splitlines()
@@ -219,9 +219,6 @@ def test_the_package_is_typed_and_has_its_samples(installation, tmp_path):
     assert (pathlib.Path(samples) / path.relative_to(SAMPLES)).read_bytes() == path.read_bytes()
   assert "3.10" in requirements
   assert "tensorflow" in requirements
-  if not is_editable(installation):
-    assert len(expected) == len(list(pathlib.Path(samples).rglob("*.*")))
-    assert (installation.site_packages / "bert" / "py.typed").is_file()
 
 
 @pytest.mark.ci
@@ -235,25 +232,14 @@ def test_the_command(installation, foreign_folder):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(
-  ("command", "written"),
-  [
-    (
-      "run_classifier --task_name=MRPC --num_train_epochs=0.2 --output_dir=out",
-      "out/eval_results.txt",
-    ),
-    (
-      f"create_pretraining_data --input_file={SAMPLES / 'sample_text.txt'} --num_workers=2 "
-      f"--vocab_file={SAMPLES / 'vocab.txt'} --output_file=records.tfrecord",
-      "records.tfrecord",
-    ),
-  ],
-  ids=["the demonstration", "workers"],
-)
-def test_the_command_beside_foreign_modules(command, written, installation, foreign_folder):
+def test_the_command_starts_workers_beside_foreign_modules(installation, foreign_folder):
+  command = (
+    f"create_pretraining_data --input_file={SAMPLES / 'sample_text.txt'} --num_workers=2 "
+    f"--vocab_file={SAMPLES / 'vocab.txt'} --output_file=records.tfrecord"
+  )
   done = installation.run_command(*command.split(), folder=foreign_folder)
   assert done.returncode == 0, done.stderr
-  assert (foreign_folder / written).stat().st_size > 0
+  assert (foreign_folder / "records.tfrecord").stat().st_size > 0
 
 
 @pytest.mark.ci
@@ -271,8 +257,8 @@ def test_the_command_in_a_folder_with_another_bert(installation, tmp_path):
 
 
 @pytest.mark.ci
-def test_a_namesake_in_the_same_folder_is_named_at_import(tmp_path):
-  installation = installations.installed("wheel", tmp_path / "env")
+def test_a_namesake_in_the_same_folder_is_named_at_import(tmp_path_factory, tmp_path):
+  installation = installations.installed("wheel", tmp_path_factory)
   other = installation.site_packages / "bert_tensorflow-1.0.4.dist-info"
   other.mkdir()
   (other / "METADATA").write_text("Metadata-Version: 2.1\nName: bert-tensorflow\nVersion: 1.0.4\n")

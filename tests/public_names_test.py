@@ -29,7 +29,7 @@ def test_names_that_the_table_gives_for_a_module_exist(line):
 
 
 @pytest.mark.ci
-def test_public_imports_of_an_installed_wheel(tmp_path):
-  installation = installations.installed("wheel", tmp_path / "environment")
+def test_public_imports_of_an_installed_wheel(tmp_path_factory, tmp_path):
+  installation = installations.installed("wheel", tmp_path_factory)
   done = installation.run("-c", "\n".join(IMPORTS), folder=tmp_path)
   assert done.returncode == 0, done.stderr

@@ -46,6 +46,8 @@ def test_the_version_is_the_same_everywhere():
   assert f"\nversion: {bert.__version__}\n" in citation
   assert re.search(r"^## (\S+)", changes, re.MULTILINE)[1] == bert.__version__
   assert "\nversion =" not in (ROOT / "pyproject.toml").read_text()
+  other = (ROOT / "tf1" / "bert_tf1" / "__init__.py").read_text()
+  assert f'\n_DISTRIBUTION_VERSION = "{bert.__version__}"\n' in other
 
 
 def test_workflows_try_the_supported_pythons():

@@ -7,10 +7,8 @@
 The first pytest worker that needs a model makes it, behind a lock. Tests only read its folder.
 """
 
-import fcntl
 import os
 import pathlib
-import shutil
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,6 +20,7 @@ from bert.model import heads
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
+from tests.kit import once
 
 
 def config(vocab_size: int, **changes) -> BertConfig:
@@ -51,16 +50,7 @@ def classifier(tmp_path_factory) -> Model:
 
 def made_once(tmp_path_factory, name: str, make: Callable[[pathlib.Path], None]) -> Model:
   """The model that `make` writes into `trained` and `export` of a folder, once a session."""
-  base = tmp_path_factory.getbasetemp()
-  if "PYTEST_XDIST_WORKER" in os.environ:  # below the session's folder, each worker has its own
-    base = base.parent
-  folder, aside = base / name, base / f"{name}.new"
-  with open(base / f"{name}.lock", "w") as lock:
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    if not folder.exists():
-      shutil.rmtree(aside, ignore_errors=True)
-      make(aside)
-      aside.rename(folder)
+  folder = once.folder(tmp_path_factory, name, make)
   return Model(str(folder / "trained"), str(folder / "export"))
 
 

@@ -9,11 +9,13 @@ import pathlib
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from tests.kit import once, workflows
 from tests.kit.paths import ROOT
 
-KINDS = ("wheel", "sdist", "editable")
+KINDS = ("wheel", "editable")  # the wheel is built from the sdist
 _BORROWED = "borrowed_packages.pth"
 
 
@@ -55,27 +57,36 @@ def checkout() -> Installation:
   return Installation(sys.executable, _clean_environment() | {"PYTHONPATH": str(ROOT)})
 
 
-def installed(kind: str, folder: pathlib.Path) -> Installation:
-  """Installs the project into a new environment, by one of `KINDS`."""
+def built(tmp_path_factory) -> pathlib.Path:
+  """The directory of wheels and sdists that the release workflow builds, once in a session."""
+  return once.folder(tmp_path_factory, "dist", _build)
+
+
+def _build(folder: pathlib.Path) -> None:
+  folder.mkdir()
+  for step in workflows.steps("release", "build"):
+    if step.startswith("python -m build "):  # without isolation: nothing is downloaded
+      workflows.run(step.replace("build ", "build --no-isolation "), ROOT, DIST=str(folder))
+
+
+def installed(kind: str, tmp_path_factory, names: Sequence[str] = ("bert_alive",)) -> Installation:
+  """Installs distributions into a new environment, by one of `KINDS`."""
+  folder = tmp_path_factory.mktemp(kind)
   subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
   paths = {"base": str(folder), "platbase": str(folder)}
   site_packages = pathlib.Path(sysconfig.get_path("purelib", "venv", paths))
   python = str(pathlib.Path(sysconfig.get_path("scripts", "venv", paths)) / "python")
   (site_packages / _BORROWED).write_text(sysconfig.get_path("purelib") + "\n")
-  source = str(ROOT) if kind != "sdist" else _sdist(folder)
+  if kind == "editable":
+    checkouts = {"bert_alive": ROOT, "bert_alive_tf1": ROOT / "tf1"}
+    sources = [f"--editable={checkouts[name]}" for name in names]
+  else:
+    dist = built(tmp_path_factory)
+    sources = [str(path) for name in names for path in dist.glob(f"{name}-*.whl")]
   command = [sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet"]
   command += ["--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index"]
-  command += ["--editable", source] if kind == "editable" else [source]
-  subprocess.run(command, check=True, env=_clean_environment())
+  subprocess.run([*command, "--no-compile", *sources], check=True, env=_clean_environment())
   return Installation(python, _clean_environment(), site_packages)
-
-
-def _sdist(folder: pathlib.Path) -> str:
-  code = "import sys; from hatchling.build import build_sdist; print(build_sdist(sys.argv[1]))"
-  done = subprocess.run(
-    [sys.executable, "-c", code, str(folder)], cwd=ROOT, check=True, capture_output=True, text=True
-  )
-  return str(folder / done.stdout.split()[-1])
 
 
 def _clean_environment() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 A block of `text` shows output of the block before it. Its lines must be there, whatever numbers
 they hold, since these differ between machines; `...` stands for what was left out.
+Commands that start `python` or `bert` run as forks, see `forked_python`.
 """
 
 import collections
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 
 from benchmarks.http_load import free_port
 from tests.kit.documents import FAILS, Block, blocks
+from tests.kit.forked_python import Python
 from tests.kit.paths import ROOT
 
 # The marker of a block whose last line starts serve.py, in another terminal.
@@ -34,7 +36,7 @@ def make_like_a_checkout(folder: pathlib.Path) -> None:
   (folder / "output").mkdir()
 
 
-def run_page(page: pathlib.Path, folder: pathlib.Path) -> None:
+def run_page(page: pathlib.Path, folder: pathlib.Path, python: Python) -> None:
   """Runs a page's blocks in order, all but those whose marker says why not.
 
   A block marked `fails: ...` must fail; a server that a block starts lasts until the page's end.
@@ -47,22 +49,22 @@ def run_page(page: pathlib.Path, folder: pathlib.Path) -> None:
       if block.language == "text" and not block.marker:
         check_shown(block, output, where)
       elif _is_run(block):
-        output = _run(block, ports, folder, where)
+        output = run_code(ports.in_place(block.code), block, folder, python, where)
       else:
         output = None
       if block.marker.startswith(SERVER):
-        servers.enter_context(served(block.code, ports.of("8080"), folder))
+        servers.enter_context(served(block.code, ports.of("8080"), folder, python))
 
 
 @contextlib.contextmanager
-def served(code: str, port: int, folder: pathlib.Path) -> Iterator[None]:
+def served(code: str, port: int, folder: pathlib.Path, python: Python) -> Iterator[None]:
   """Keeps the serve.py of the last line of `code` running at another port."""
   log = folder / f"server_{port}.log"
   with log.open("wb") as out:
     process = subprocess.Popen(
       ["bash", "-c", f"exec {code.strip()} --port={port}"],
       cwd=folder,
-      env=environment(),
+      env=python.environment,
       stdout=out,
       stderr=out,
     )
@@ -98,13 +100,13 @@ def _is_run(block: Block) -> bool:
   return block.language in ("bash", "python") and block.marker[: len(FAILS)] in ("", FAILS)
 
 
-def _run(block: Block, ports: _Ports, folder: pathlib.Path, where: str) -> str:
-  code = ports.in_place(block.code)
+def run_code(code: str, block: Block, folder: pathlib.Path, python: Python, where: str = "") -> str:
+  """Runs a block's code, with its ports in place; returns what it prints."""
   shell = ["bash", "-euo", "pipefail", "-c", f'bert() {{ python -m bert "$@"; }}\n{code}']
   done = subprocess.run(
-    shell if block.language == "bash" else [sys.executable, "-c", code],
+    shell if block.language == "bash" else [python.command, "-c", code],
     cwd=folder,
-    env=environment(),
+    env=python.environment,
     stdout=subprocess.PIPE,
     stderr=subprocess.STDOUT,
     text=True,

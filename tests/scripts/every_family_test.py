@@ -1,8 +1,9 @@
 """Every script with a model of every other family: nothing but `--init_checkpoint` changes.
 
 The model comes out of the family's own way from a text: its records, its pre-training. The table
-"What each has" in docs/families.md promises what is run here.
-Alone: python -m pytest -m ci tests/scripts/every_family_test.py
+"What each has" in docs/families.md promises what is run here. Continuous integration runs each task
+with each family and each other script with two; the rest is slow.
+Alone: python -m pytest -m "" tests/scripts/every_family_test.py
 """
 
 import json
@@ -30,7 +31,28 @@ TASKS = ["run_classifier", "run_ner", "run_squad", "run_swag", "run_similarity"]
 LONGER = {"max_seq_length": 32}  # as many letters need more pieces in some families
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+def of_families(number: int):
+  """Runs a test with each family; with all but two, from that number on, it is slow."""
+  names = list(FAMILIES)
+  quick = {names[(number + i) % len(names)] for i in range(2)}
+  marks = {name: () if name in quick else pytest.mark.slow for name in names}
+  params = [pytest.param(name, marks=marks[name]) for name in names]
+  return pytest.mark.parametrize("files", params, indirect=True)
+
+
+def of_scripts():
+  """Runs a test with each family and script."""
+  others = [name for name in SCRIPTS if name not in TASKS]
+  params = [
+    pytest.param(family, name, marks=pytest.mark.slow if is_slow else ())
+    for place, family in enumerate(FAMILIES)
+    for name in SCRIPTS
+    for is_slow in [name not in TASKS and (place - others.index(name)) % len(FAMILIES) > 1]
+  ]
+  return pytest.mark.parametrize(("files", "name"), params, indirect=["files"])
+
+
+@pytest.fixture(scope="module")
 def files(request, tmp_path_factory):
   """The files of every script, with a pre-trained model of the family in `model`."""
   family = request.param
@@ -85,7 +107,7 @@ def family_of(files):
   return BertConfig.from_json_file(str(files / "bert_config.json")).family
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@of_scripts()
 def test_a_script(name, files, tmp_path):
   if name == "run_pretraining":
     given = of_pretraining(files, init_checkpoint=files / "one", output_dir=tmp_path / "out")
@@ -100,6 +122,7 @@ def test_a_script(name, files, tmp_path):
     assert any(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
 
 
+@of_families(0)
 def test_a_run_answers_exports_and_teaches(files, classifier, tmp_path):
   given = {"init_checkpoint": classifier, "input_file": files / "corpus.txt"}
   script("predict").run_well(**given, output_file=tmp_path / "answers.jsonl")
@@ -113,6 +136,7 @@ def test_a_run_answers_exports_and_teaches(files, classifier, tmp_path):
   assert student.family is family_of(files)
 
 
+@of_families(1)
 def test_exports_for_other_engines_answer_alike(files, classifier, tmp_path):
   texts = ["ada has a cat.", "a dog"]
   for head, load in (("task", Predictor.load), ("none", Predictor.from_checkpoint)):
@@ -127,6 +151,7 @@ def test_exports_for_other_engines_answer_alike(files, classifier, tmp_path):
         np.testing.assert_allclose(*values, atol=1e-4)
 
 
+@of_families(2)
 def test_folders_of_transformers_there_and_back(files, classifier, tmp_path):
   theirs, ours = tmp_path / "theirs", tmp_path / "ours"
   # transformers computes ELECTRA's head for sentences otherwise.

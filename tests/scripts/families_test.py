@@ -1,6 +1,6 @@
 """run_ner.py and run_swag.py on tiny models of ELECTRA and ALBERT.
 
-Alone: python -m pytest -m ci tests/scripts/families_test.py
+Alone: python -m pytest -m "" tests/scripts/families_test.py
 """
 
 import pytest
@@ -19,8 +19,10 @@ FAMILIES = {
 SIZES = {"max_seq_length": 16, "train_batch_size": 8, "learning_rate": 0.01}
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+  "family",
+  [pytest.param("electra", marks=pytest.mark.ci), pytest.param("albert", marks=pytest.mark.slow)],
+)
 def test_tags(family, tmp_path):
   """A run learns, and its folder gives the labels of the script."""
   flags = tiny_bert.write(tmp_path, tiny_entities.VOCAB, **tiny_entities.SIZES, **FAMILIES[family])
@@ -44,8 +46,10 @@ def test_tags(family, tmp_path):
   assert head in names
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+  "family",
+  [pytest.param("albert", marks=pytest.mark.ci), pytest.param("electra", marks=pytest.mark.slow)],
+)
 def test_choices(family, tmp_path):
   flags = tiny_bert.write(tmp_path, tiny_choices.VOCAB, **tiny_choices.SIZES, **FAMILIES[family])
   for name, count, seed in (("train", 32, 1), ("val", 8, 2)):

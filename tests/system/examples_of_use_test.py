@@ -4,6 +4,7 @@ Run alone: python -m pytest tests/system/examples_of_use_test.py (about a minute
 """
 
 import ast
+import functools
 import pathlib
 import subprocess
 import sys
@@ -16,11 +17,17 @@ from bert.checkpoints import saving
 from bert.exporting import hub_encoder, hub_preprocess, sentence_model
 from bert.model.variables import VariableStore, get_variable, use_store
 from bert.modeling import BertConfig, BertModel
-from tests.kit import tiny_bert
-from tests.kit.example_runs import output_of
+from tests.kit import example_runs, tiny_bert
 from tests.kit.paths import SAMPLES
 
 pytestmark = pytest.mark.ci
+
+
+@pytest.fixture
+def output_of(forked_python):
+  """Runs an example and returns what it prints."""
+  return functools.partial(example_runs.output_of, forked_python)
+
 
 LAYERS, WIDTH = 2, 16
 
@@ -52,7 +59,7 @@ def exported(tmp_path_factory) -> pathlib.Path:
 
 
 @pytest.mark.slow
-def test_the_calls_of_the_notebook(data_dir, tmp_path):
+def test_the_calls_of_the_notebook(output_of, data_dir, tmp_path):
   """With the vocabulary of the original, what the notebook shows but for the model's size."""
   folder = export(tmp_path, data_dir / "vocab/uncased_vocab.txt")
   lines = output_of("hub_layers.py", folder, needs_project=False).splitlines()
@@ -78,20 +85,20 @@ def set_of_keys(line: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_layer_of_keras_3_trains_the_encoder(exported):
+def test_a_layer_of_keras_3_trains_the_encoder(output_of, exported):
   *_, last = output_of("keras3_layer.py", exported, needs_project=False).splitlines()
   variables = 5 + 16 * LAYERS + 2
   assert last == f"{variables} of {variables} variables of the encoder were trained."
 
 
-def test_a_task_model_answers_strings(exported):
+def test_a_task_model_answers_strings(output_of, exported):
   output = output_of("serve_task_model.py", exported / "task", needs_project=False)
   assert output.count("(no 0.") == 2
   assert set_of_keys(output.splitlines()[-1]) == {"label", "probabilities", "label_names"}
 
 
 @pytest.mark.slow
-def test_keras_layers_are_fine_tuned_and_outlive_the_export(tmp_path):
+def test_keras_layers_are_fine_tuned_and_outlive_the_export(output_of, tmp_path):
   folder = tmp_path / "export"
   folder.mkdir()
   export(folder, SAMPLES / "vocab.txt")

@@ -3,13 +3,20 @@
 Run alone: python -m pytest tests/system/keras_examples_test.py (minutes; needs 4 GB with `slow`)
 """
 
+import functools
 import importlib.util
 
 import pytest
 
-from tests.kit.example_runs import output_of
+from tests.kit import example_runs
 
 pytestmark = pytest.mark.ci
+
+
+@pytest.fixture
+def output_of(forked_python):
+  """Runs an example and returns what it prints."""
+  return functools.partial(example_runs.output_of, forked_python)
 
 
 @pytest.fixture
@@ -18,12 +25,12 @@ def minilm(data_dir):
   return data_dir / "weights" / "minilm_L-6_H-384_A-12"
 
 
-def test_a_small_quick_start():
+def test_a_small_quick_start(output_of):
   output = output_of("keras_quick_start.py", "--variant=tiny", "--num_layers=1")
   assert "Output predictions shape: (4, 3)" in output
 
 
-def test_a_short_training_with_the_kit(tmp_path):
+def test_a_short_training_with_the_kit(output_of, tmp_path):
   picture = tmp_path / "confusion.png"
   output = output_of(
     "train_bert_classification.py", "--max_train_examples=64", "--epochs=1", f"--plots={picture}"
@@ -34,18 +41,18 @@ def test_a_short_training_with_the_kit(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_training_with_the_kit_learns():
+def test_the_training_with_the_kit_learns(output_of):
   output = output_of("train_bert_classification.py")
   assert float(output.split("accuracy: ")[1].split()[0]) > 0.8  # 0.57: nothing was learnt.
 
 
 @pytest.mark.slow
-def test_quick_start_prints_its_shape():
+def test_quick_start_prints_its_shape(output_of):
   assert "Output predictions shape: (4, 3)" in output_of("keras_quick_start.py")
 
 
 @pytest.mark.slow
-def test_patterns():
+def test_patterns(output_of):
   output = output_of("keras_patterns.py")
   assert "Multi-task losses: " in output
   first, second = output.split("Multi-task losses: ")[1].splitlines()[0].split(", ")
@@ -54,7 +61,7 @@ def test_patterns():
   assert "Half precision: float16 finite: True" in output
 
 
-def test_where_weights_come_from():
+def test_where_weights_come_from(output_of):
   output = output_of("keras_pretrained.py")
   assert "Custom encoder: 45,041,152 parameters" in output
   assert "Larger table: (50000, 64)" in output
@@ -66,7 +73,7 @@ def test_where_weights_come_from():
 
 
 @pytest.mark.slow
-def test_every_variant():
+def test_every_variant(output_of):
   output = output_of("keras_model_checks.py")
   for text in ("base created", "large created", "335,141,888", "All tests passed!"):
     assert text in output
@@ -84,13 +91,13 @@ def check_transformers_style(output, shape):
 
 
 @pytest.mark.slow
-def test_transformers_style(minilm):
+def test_transformers_style(output_of, minilm):
   check_transformers_style(output_of("keras_transformers_style.py", minilm), str)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
-def test_transformers_style_on_pytorch(minilm):
+def test_transformers_style_on_pytorch(output_of, minilm):
   output = output_of("keras_on_pytorch.py", minilm, KERAS_BACKEND="torch")
   check_transformers_style(output, lambda shape: f"torch.Size({list(shape)})")
   assert "Rates: 0.0e+00, 1.0e-05, 2.0e-05, 1.0e-05, 0.0e+00" in output
@@ -99,7 +106,7 @@ def test_transformers_style_on_pytorch(minilm):
 
 
 @pytest.mark.slow
-def test_piece_by_piece():
+def test_piece_by_piece(output_of):
   output = output_of("annotated_bert.py")
   assert "The same at once: True" in output
   assert "[MASK]" in output.split("Masked: ")[1].splitlines()[0]
@@ -112,7 +119,7 @@ def test_piece_by_piece():
   assert "Fine-tuned: (2, 2)" in output
 
 
-def test_the_kit():
+def test_the_kit(output_of):
   output = output_of("bert_kit.py")
   before, after = (
     float(output.split(f"Loss {word}: ")[1].split()[0]) for word in ("before", "after")
@@ -123,7 +130,7 @@ def test_the_kit():
 
 
 @pytest.mark.slow
-def test_mrpc_starts(data_dir, minilm):
+def test_mrpc_starts(output_of, data_dir, minilm):
   """A few steps; the accuracy after three epochs is in the README."""
   output = output_of(
     "keras_mrpc.py",

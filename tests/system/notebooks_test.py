@@ -50,16 +50,21 @@ def test_tfbert_classes_learns(tmp_path):
   assert "'label': 'same'" in run.stdout or "'label': 'different'" in run.stdout
 
 
-def printed_by(name: str, folder, monkeypatch) -> str:
-  """Runs a notebook of docs/ as Jupyter does, in an empty folder; returns what its cells show."""
+def printed_by(name: str, folder, python, monkeypatch) -> str:
+  """Runs a notebook of docs/ as Jupyter does, in an empty folder; returns what its cells show.
+
+  The commands in its cells are forks.
+  """
   import nbclient
   import nbformat
 
-  monkeypatch.setenv("PYTHONPATH", str(ROOT))
+  monkeypatch.setenv("PATH", python.environment["PATH"])
   for variable in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
     monkeypatch.setenv(variable, str(folder / ".jupyter"))
   notebook = nbformat.read(GUIDES / name, as_version=4)
   nbformat.validate(notebook)
+  for cell in notebook.cells:
+    cell.source = cell.source.replace("!{sys.executable} ", "!python ")
   client = nbclient.NotebookClient(
     notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
   )
@@ -70,8 +75,8 @@ def printed_by(name: str, folder, monkeypatch) -> str:
 
 
 @pytest.mark.ci
-def test_first_run_learns_shows_and_answers(tmp_path, monkeypatch):
-  printed = printed_by("first_run.ipynb", tmp_path, monkeypatch)
+def test_first_run_learns_shows_and_answers(tmp_path, forked_python, monkeypatch):
+  printed = printed_by("first_run.ipynb", tmp_path, forked_python, monkeypatch)
   majority = float(re.search(r"right for ([\d.]+)", printed)[1])
   accuracy = float(re.search(r"'eval_accuracy': '([\d.]+)'", printed)[1])
   assert accuracy > majority + 0.1
@@ -81,7 +86,7 @@ def test_first_run_learns_shows_and_answers(tmp_path, monkeypatch):
 
 
 @pytest.mark.ci
-def test_vectors_and_search_finds_by_meaning(tmp_path, monkeypatch):
-  printed = printed_by("vectors_and_search.ipynb", tmp_path, monkeypatch)
+def test_vectors_and_search_finds_by_meaning(tmp_path, forked_python, monkeypatch):
+  printed = printed_by("vectors_and_search.ipynb", tmp_path, forked_python, monkeypatch)
   found = re.search(r"by vectors ([\d.]+), by common words ([\d.]+)", printed)
   assert float(found[1]) > max(0.9, float(found[2]))
