@@ -10,10 +10,12 @@ LOCK_SUM := $(shell cksum < requirements.lock | cut -d' ' -f1)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 STAMP := $(VENV)/.installed-$(PYTHON_VERSION)-$(LOCK_SUM)
 
-.PHONY: help mrpc test lint pytest test-tf1 test-ci test-slow test-torch test-clients check-gpu audit docs bench-setup bench conformance format lock clean
+.PHONY: help install mrpc test lint pytest test-ci durations test-tf1 test-slow test-torch test-clients check-gpu audit docs bench-setup bench conformance format lock clean
 
 help:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP)  ## the environment alone
 
 mrpc: $(STAMP)  ## fine-tune on a small sample of MRPC that comes with the project
 	$(BIN)/python run_classifier.py --task_name=MRPC
@@ -26,17 +28,21 @@ lint: $(STAMP)  ## style (ruff) and the types of public functions (mypy)
 	$(BIN)/mypy
 
 # The tests, and the worked examples in docstrings. tests/conftest.py orders the files: long ones first.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+SOURCES := --doctest-modules bert $(wildcard *.py) tests
 pytest: $(STAMP)  ## the tests alone
-	$(PYTEST) --doctest-modules -m "not slow and not ci" bert $(wildcard *.py) tests
+	$(PYTEST) --durations=10 -m "not slow and not ci" $(SOURCES)
+
+# One session, so that what several tests need is trained and exported once.
+test-ci: $(STAMP)  ## all tests but the longest: also exports, backends, kills, pages, wheels
+	$(PYTEST) --durations=40 -m "not slow" $(SOURCES)
+
+durations: $(STAMP)  ## the same, and record how long each file takes, by which they are ordered
+	BERT_RECORD_DURATIONS=1 $(PYTEST) --durations=40 -m "not slow" $(SOURCES)
 
 # They switch TensorFlow to graphs for their whole process: a session of their own.
 test-tf1: $(STAMP)  ## the tests of tf1/, which runs scripts of TensorFlow 1.x
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10 -m "not slow" tf1
-
-# What .ci/run adds: exports, other Keras backends, kills, several workers, examples, the wheel.
-test-ci: $(STAMP)  ## tests that .ci/run adds: exports, backends, kills, installed wheel
-	$(PYTEST) -m "ci and not slow"
+	$(PYTEST) --durations=10 -m "not slow" tf1
 
 # What takes longer still, before a release.
 test-slow: $(STAMP)  ## the longest tests, before a release
@@ -64,7 +70,7 @@ CLIENTS_VENV := .venv-clients
 CLIENTS_LIST := tests/serving/clients_requirements.txt
 CLIENTS_STAMP := $(CLIENTS_VENV)/.installed-$(PYTHON_VERSION)-$(shell cksum < $(CLIENTS_LIST) | cut -d' ' -f1)
 
-test-clients: $(STAMP) $(CLIENTS_STAMP)  ## LangChain, LlamaIndex, bert-as-service's client ask serve.py
+test-clients: $(STAMP) $(CLIENTS_STAMP)  ## LangChain and LlamaIndex query serve.py
 	CLIENTS_PYTHON=$(CLIENTS_VENV)/bin/python $(BIN)/python -m pytest tests/serving/more_clients_test.py
 
 $(CLIENTS_STAMP): $(CLIENTS_LIST)
