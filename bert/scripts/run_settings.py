@@ -211,13 +211,12 @@ class RunSettings:
       "dtype": self.dtype,
     }
 
-  def run_config(self, fingerprint: Mapping, informative: Mapping, **more: Any):
+  def run_config(self, fingerprint: Mapping, informative: Mapping):
     """The `estimator.RunConfig` of these settings.
 
     Args:
       fingerprint: what must be equal to resume: see `output_folder.model_fingerprint`.
       informative: what is only logged when it differs.
-      **more: further attributes of the `RunConfig`.
     """
     from bert.training.estimator import RunConfig
 
@@ -233,7 +232,6 @@ class RunSettings:
       strategy=self.create_strategy(),
       fingerprint=dict(fingerprint),
       informative=dict(informative),
-      **more,
     )
 
   def create_strategy(self):

@@ -147,10 +147,6 @@ class Run:
     """Returns the `model_fn` of the estimator."""
     raise NotImplementedError
 
-  def more_of_config(self) -> dict[str, Any]:
-    """Returns attributes of the `RunConfig` that only some scripts have flags for."""
-    return {}
-
   def training_data(self) -> tuple[Callable, dict[str, int]]:
     """Returns the input_fn of the training data, and their numbers to log."""
     raise NotImplementedError
@@ -214,7 +210,7 @@ class Run:
 
     sizes = [f"{mode}_batch_size" for mode in ("train", "eval", "predict")]
     params = {name: self.settings.values[name] for name in sizes if name in self.settings}
-    config = self.settings.run_config(fingerprint, self._informative(), **self.more_of_config())
+    config = self.settings.run_config(fingerprint, self._informative())
     return Estimator(self.model_fn(), config, params)
 
   def _train(self) -> None:
