@@ -58,9 +58,9 @@ class Entry:
   curves: Run | None = None
 
   @property
-  def score(self) -> float | None:
-    """The number by which runs are compared."""
-    return next(iter(self.results.values()), None)
+  def score(self) -> float:
+    """The number by which runs are compared, of a run with results."""
+    return next(iter(self.results.values()))
 
 
 @dataclasses.dataclass
@@ -103,6 +103,7 @@ class Group(NamedTuple):
   name: str
   entries: Sequence[Entry]
   metrics: Sequence[str]
+  decimals: Sequence[int]  # of the numbers of each metric
   rows: Sequence[Row]
   best: Entry | None
   best_summary: Summary | None  # of the scores of the runs that share the best one's setting
@@ -152,22 +153,32 @@ def contents(runs: Runs, most_cases: int) -> dict[str, Any]:
     "num_curves": min(len(curves), _MOST_CURVES),
     "examples": examples,
     "figure": figure,
+    "spread": spread,
     "best": groups[0].best if len(groups) == 1 else None,
   }
 
 
-def figure(value: float | None) -> str:
+def figure(value: float | None, decimals: int) -> str:
   """Writes a number of a table.
 
   Example:
-    >>> figure(0.79657), figure(46.2), figure(343.0), figure(None)
-    ('0.7966', '46.20', '343', '–')
+    >>> figure(0.79657, 4), figure(None, 4)
+    ('0.7966', '–')
   """
-  if value is None:
-    return "–"
-  if abs(value) < 10:
-    return f"{value:.4f}"
-  return f"{value:.0f}" if float(value).is_integer() and abs(value) > 100 else f"{value:.2f}"
+  return "–" if value is None else f"{value:.{decimals}f}"
+
+
+def decimals_of(values: Iterable[float]) -> int:
+  """Returns how many digits after the point the numbers of a metric need.
+
+  Example:
+    >>> decimals_of([0.79657, 1.0]), decimals_of([46.2, 9.0]), decimals_of([343.0, 686.0])
+    (4, 2, 0)
+  """
+  known = list(values)
+  if all(abs(value) < 10 for value in known):
+    return 4
+  return 0 if all(float(value).is_integer() for value in known) and max(known) > 100 else 2
 
 
 def differing(entries: Sequence[Entry]) -> dict[str, list[str]]:
@@ -187,16 +198,19 @@ def differing(entries: Sequence[Entry]) -> dict[str, list[str]]:
 def _group(runs: Runs, name: str) -> Group:
   entries = [each for each in runs.entries if each.group == name]
   metrics = list(dict.fromkeys(itertools.chain.from_iterable(each.results for each in entries)))
+  decimals = [
+    decimals_of(each.results[metric] for each in entries if metric in each.results)
+    for metric in metrics
+  ]
   if runs.is_comparison and len(entries) == 2:
     rows = [_difference(entries, metrics)]
   else:
-    rows = list(_summary_rows(entries, metrics))
+    rows = list(_summary_rows(entries, metrics, decimals))
   best = next((each for each in entries if each.is_best), None)
-  alike = [each.score for each in entries if best and each.setting == best.setting]
-  scores = [score for score in alike if score is not None]
-  return Group(
-    name, entries, metrics, rows, best, run_statistics.summarize(scores) if scores else None
-  )
+  alike = [each for each in entries if best and each.setting == best.setting]
+  scores = [each.score for each in alike if each.results]
+  summary = run_statistics.summarize(scores) if scores else None
+  return Group(name, entries, metrics, decimals, rows, best, summary)
 
 
 def _difference(entries: Sequence[Entry], metrics: Iterable[str]) -> Row:
@@ -209,7 +223,9 @@ def _difference(entries: Sequence[Entry], metrics: Iterable[str]) -> Row:
   return Row("difference", cells)
 
 
-def _summary_rows(entries: Sequence[Entry], metrics: Sequence[str]) -> Iterable[Row]:
+def _summary_rows(
+  entries: Sequence[Entry], metrics: Sequence[str], decimals: Sequence[int]
+) -> Iterable[Row]:
   """Yields mean and spread of the runs of each setting that has several."""
   settings = list(dict.fromkeys(each.setting for each in entries))
   for setting in settings:
@@ -217,18 +233,17 @@ def _summary_rows(entries: Sequence[Entry], metrics: Sequence[str]) -> Iterable[
     if len(finished) < 2:
       continue
     name = f", {setting}" if len(settings) > 1 else ""
-    summaries = _summaries(finished, metrics)
-    yield Row(f"mean ± SD{name}", [_spread(each) for each in summaries])
+    columns = list(zip(_summaries(finished, metrics), decimals, strict=True))
+    yield Row(f"mean ± SD{name}", [spread(*each) for each in columns])
     if len(settings) == 1:
-      yield Row("95 % interval", [_range(each.interval if each else None) for each in summaries])
-      yield Row(
-        "lowest to highest",
-        [_range((each.minimum, each.maximum) if each else None) for each in summaries],
-      )
+      intervals = [(each and each.interval, digits) for each, digits in columns]
+      yield Row("95 % interval", [_range(*each) for each in intervals])
+      extremes = [(each and (each.minimum, each.maximum), digits) for each, digits in columns]
+      yield Row("lowest to highest", [_range(*each) for each in extremes])
     others = [each for each in finished if not each.collapsed]
     if 0 < len(others) < len(finished):
-      summaries = _summaries(others, metrics)
-      yield Row(f"mean ± SD{name}, without failed runs", [_spread(each) for each in summaries])
+      columns = list(zip(_summaries(others, metrics), decimals, strict=True))
+      yield Row(f"mean ± SD{name}, without failed runs", [spread(*each) for each in columns])
 
 
 def _summaries(entries: Iterable[Entry], metrics: Iterable[str]) -> list[Summary | None]:
@@ -239,14 +254,15 @@ def _summaries(entries: Iterable[Entry], metrics: Iterable[str]) -> list[Summary
   return found
 
 
-def _spread(summary: Summary | None) -> str:
+def spread(summary: Summary | None, decimals: int) -> str:
+  """Writes a mean and, of several runs, the standard deviation."""
   if summary is None or summary.deviation is None:
-    return figure(summary.mean if summary else None)
-  return f"{figure(summary.mean)} ± {figure(summary.deviation)}"
+    return figure(summary.mean if summary else None, decimals)
+  return f"{figure(summary.mean, decimals)} ± {figure(summary.deviation, decimals)}"
 
 
-def _range(bounds: tuple[float, float] | None) -> str:
-  return " to ".join(map(figure, bounds)) if bounds else "–"
+def _range(bounds: tuple[float, float] | None, decimals: int) -> str:
+  return " to ".join(figure(each, decimals) for each in bounds) if bounds else "–"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -264,47 +280,42 @@ def _verdict(
   if runs.is_comparison and len(runs.entries) == 2:
     return _verdict_of_two(group, metric, examples)
   finished = [each for each in group.entries if each.results]
-  scores = [each.results[group.metrics[0]] for each in finished if group.metrics[0] in each.results]
-  if not scores:
+  if not finished:
     return None, "No run has finished.", []
-  summary = run_statistics.summarize(scores)
-  spread = f"from {figure(summary.minimum)} to {figure(summary.maximum)}"
+  summary, digits = run_statistics.summarize([each.score for each in finished]), group.decimals[0]
+  extremes = f"from {figure(summary.minimum, digits)} to {figure(summary.maximum, digits)}"
   if len({each.setting for each in group.entries}) == 1:
     sentences = []
     if summary.deviation is not None:
       sentences.append(
-        f"{summary.count} runs that differ in their seed have finished: {spread}, with a standard "
-        f"deviation of {figure(summary.deviation)}."
+        f"{summary.count} runs that differ in their seed have finished: {extremes}, with a "
+        f"standard deviation of {figure(summary.deviation, digits)}."
       )
-    return figure(summary.mean), f"mean {metric}", sentences
-  best = group.best or max(finished, key=lambda each: each.score or 0.0)
-  return figure(best.score), f"best {metric}, of {best.name}", [f"The runs have {spread}."]
+    return figure(summary.mean, digits), f"mean {metric}", sentences
+  best = group.best or max(finished, key=lambda each: each.score)
+  words = f"best {metric}, of {best.name}"
+  return figure(best.score, digits), words, [f"The runs have {extremes}."]
 
 
 def _verdict_of_groups(runs, groups):
   if not runs.averages:
     return None, "No task has a score.", []
   (_, value), *others = runs.averages.items()
-  sentences = [f"{name} it is {figure(other)}." for name, other in others]
-  return (
-    figure(value),
-    f"mean over {counted(sum(bool(each.best) for each in groups), 'task')}",
-    sentences,
-  )
+  sentences = [f"{name} it is {figure(other, 2)}." for name, other in others]
+  count = counted(sum(bool(each.best) for each in groups), "task")
+  return figure(value, 2), f"mean over {count}", sentences
 
 
 def _verdict_of_two(group: Group, metric: str, examples):
   first, second = group.entries
-  scores = [
-    each.results.get(group.metrics[0]) if group.metrics else None for each in (first, second)
-  ]
-  if None in scores:
+  if not (group.metrics and all(group.metrics[0] in each.results for each in group.entries)):
     return None, f"One of the runs has no {metric or 'result'} of an evaluation.", []
+  scores, digits = [each.results[group.metrics[0]] for each in group.entries], group.decimals[0]
   difference = scores[1] - scores[0]
   how = f"{html_page.signed(abs(difference))[1:]} {'higher' if difference > 0 else 'lower'} than"
   sentences = [
-    f"The {metric} of {second.name}, {figure(scores[1])}, is {how if difference else 'equal to'} "
-    f"that of {first.name}, {figure(scores[0])}."
+    f"The {metric} of {second.name}, {figure(scores[1], digits)}, is "
+    f"{how if difference else 'equal to'} that of {first.name}, {figure(scores[0], digits)}."
   ]
   if examples and examples["counts"]:
     counts = examples["counts"]

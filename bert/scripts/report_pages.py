@@ -239,7 +239,7 @@ def _named(name: str, subject: Subject, page: str) -> Entry:
   return Entry(
     name,
     subject.folder,
-    {**headline, **results} if headline else {},
+    {**headline, **results},
     collapsed=subject.failure,
     seconds=run_subject.json_in(subject.folder, "run.json").get("seconds"),
     link=_link(subject.folder, page),

@@ -78,13 +78,13 @@ def learned_no_task(facts: Mapping[str, Any]) -> bool:
 
 def _read(folder: str, config: BertConfig) -> Subject:
   """Reads what the files of any run say."""
-  results = results_of(folder)
+  results, summary = results_of(folder), result_files.read_summary(folder)
   return Subject(
     folder=folder,
     task="",
     results=results,
-    headline="eval_accuracy",
-    failure=result_files.read_summary(folder).get("failure"),
+    headline=summary.get("headline", "eval_accuracy"),
+    failure=summary.get("failure"),
     flags=json_in(folder, run_files.FLAGS),
     versions=json_in(folder, run_files.VERSIONS),
     command=text_in(folder, run_files.COMMAND),
