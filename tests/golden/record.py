@@ -35,6 +35,10 @@ STEPS, STEPS_AFTER_RESUMING = 20, 10
 # Learning rate, steps of the whole run, steps of warm-up. The run is recorded in part.
 OPTIMIZATION = (5e-3, 40, 5)
 
+# Of SQuAD: tokens of a window, stride, tokens of a question. The last of the long windows is so
+# much shorter that the length decides which window shows a token best.
+WINDOWS = ((48, 16, 12), (256, 200, 12))
+
 PRETRAINING_RECORDS = {
   "plain": ["--max_seq_length=64", "--max_predictions_per_seq=10", "--dupe_factor=2"],
   "whole_words": [
@@ -147,16 +151,17 @@ def record_squad(recorder):
     path = os.path.join(INPUTS, f"questions-{version}.json")
     for is_training in (True, False):
       examples = run_squad.read_squad_examples(path, is_training)
-      features = []
-      run_squad.convert_examples_to_features(
-        examples, tokenizer_for(), 48, 16, 12, is_training, features.append
-      )
-      for feature in features:
-        windows.append({"version": version, "is_training": is_training, **vars(feature)})
-    # Multiples of 1/8 are the same numbers in float32, float64 and decimal notation.
-    scores = np.round(random.normal(0, 4, [len(features), 2, 48]) * 8) / 8
+      for lengths in reversed(WINDOWS):
+        features = []
+        run_squad.convert_examples_to_features(
+          examples, tokenizer_for(), *lengths, is_training, features.append
+        )
+        setting = {"version": version, "is_training": is_training, "lengths": lengths}
+        windows += [{**setting, **vars(feature)} for feature in features]
+    # Of the windows made last. Multiples of 1/8 are exact in float32, in float64 and as JSON.
+    scores = np.round(random.normal(0, 4, [len(features), 2, lengths[0]]) * 8) / 8
     for feature, window in zip(features, scores):  # noqa: B905
-      outside = [p for p in range(1, 48) if p not in feature.token_to_orig_map]
+      outside = [p for p in range(1, lengths[0]) if p not in feature.token_to_orig_map]
       window[:, outside] -= 8  # Without any possible answer, the original fails on version 2.0.
     results = [
       run_squad.RawResult(feature.unique_id, starts.tolist(), ends.tolist())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from bert import run_classifier, run_squad, tokenization
-from tests.golden.record import PRETRAINING_RECORDS
+from tests.golden.record import PRETRAINING_RECORDS, WINDOWS
 from tests.kit import pretraining_records
 from tests.kit.script_runs import values_in
 
@@ -64,21 +64,22 @@ def test_classifier_features(tokenizer):
     assert vars(features) == record["features"]
 
 
-def windows_of(version, is_training, tokenizer) -> tuple[list, list]:
+def windows_of(version, is_training, lengths, tokenizer) -> tuple[list, list]:
   path = INPUTS / f"questions-{version}.json"
   examples = run_squad.read_squad_examples(path, is_training, version == "v2.0")
   features = []
   run_squad.convert_examples_to_features(
-    examples, tokenizer, 48, 16, 12, is_training, features.append
+    examples, tokenizer, *lengths, is_training, features.append
   )
   return examples, features
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("is_training", [True, False])
-def test_squad_windows(version, is_training, tokenizer):
-  _, features = windows_of(version, is_training, tokenizer)
-  chosen = {"version": version, "is_training": is_training}
+@pytest.mark.parametrize("lengths", WINDOWS)
+def test_squad_windows(version, is_training, lengths, tokenizer):
+  _, features = windows_of(version, is_training, lengths, tokenizer)
+  chosen = {"version": version, "is_training": is_training, "lengths": list(lengths)}
   expected = [r for r in recorded("squad_windows") if chosen.items() <= r.items()]
   for feature, record in zip(features, expected, strict=True):
     for name, value in record.items():
@@ -91,7 +92,7 @@ def test_squad_windows(version, is_training, tokenizer):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_squad_answers(version, tokenizer, tmp_path):
   [record] = [r for r in recorded("squad_answers") if r["version"] == version]
-  examples, features = windows_of(version, False, tokenizer)
+  examples, features = windows_of(version, False, WINDOWS[0], tokenizer)
   results = [
     Result(feature.unique_id, *scores)
     for feature, scores in zip(features, record["scores"], strict=True)
