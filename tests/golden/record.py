@@ -35,7 +35,7 @@ STEPS, STEPS_AFTER_RESUMING = 20, 10
 # Learning rate, steps of the whole run, steps of warm-up. The run is recorded in part.
 OPTIMIZATION = (5e-3, 40, 5)
 
-# Of SQuAD: tokens of a window, stride, tokens of a question. Of the long windows, the last one is so
+# Of SQuAD: tokens of a window, stride, tokens of a question. The last of the long windows is so
 # much shorter that the length decides which window shows a token best.
 WINDOWS = ((48, 16, 12), (256, 200, 12))
 
