@@ -234,16 +234,17 @@ def _summary_rows(
     if len(finished) < 2:
       continue
     others = [each for each in finished if not each.collapsed]
-    groups = [(finished, "")]
+    groups = [(finished, "", list(_STATISTICS))]
     if 0 < len(others) < len(finished):
-      groups.append((others, ", without failed runs"))
-    for members, words in groups:
+      groups.append((others, ", without failed runs", ["mean", "SD"]))
+    for members, words, names in groups:
       columns = list(zip(_summaries(members, metrics), decimals, strict=True))
       if len(settings) > 1:
         cells = [spread(*each) for each in columns]
         yield Row(f"mean ± SD, {setting}{words}", cells)
         continue
-      for name, value_of in _STATISTICS.items():
+      for name in names:
+        value_of = _STATISTICS[name]
         cells = [figure(each and value_of(each), digits) for each, digits in columns]
         yield Row(f"{name}{words}", cells)
 
