@@ -47,7 +47,7 @@ MAY_IMPORT = {
   },
   "__main__": {"io"},
 }
-# Single modules that may be imported although their package may not.
+# Package or script -> single modules that it may import although their package may not.
 ALSO = {
   # Tables without imports: names of variables; which kind of task has which class elsewhere.
   "checkpoints": {"bert.model.answer_heads", "bert.model.families", "bert.tasks.kinds"},
@@ -60,6 +60,7 @@ ALSO = {
     "bert.pretraining.random_streams",
   },
   "transformers": {"bert.model.configuration", "bert.model.families"},
+  "bert.convert_checkpoint": {"bert.keras3.saving", "bert.keras3.weights"},  # for a .keras file
 }
 
 
@@ -76,7 +77,7 @@ def forbidden_imports(graph) -> list[str]:
     package = package_of(module)
     allowed = MAY_IMPORT.get(package, set(MAY_IMPORT) - {"keras3", "transformers"})
     allowed = allowed | {package}
-    for imported in imports - {"bert"} - ALSO.get(package, set()):
+    for imported in imports - {"bert"} - ALSO.get(package or module, set()):
       is_script = package_of(imported) is None
       if package_of(imported) not in allowed if not is_script else package is not None:
         found.append(f"{module} -> {imported}")

@@ -82,7 +82,15 @@ def test_files_of_a_run(trained):
   manifests = {f".{name}.manifest.json" for name in record_files}
   results = {"eval_results.txt", "test_results.txt", "predictions.conll", "predictions.jsonl"}
   of_model = {"bert_config.json", "vocab.txt", "label_map.json", *OF_TRAINING}
-  assert names == {*record_files, *manifests, *results, *of_model, "checkpoint", "eval"}
+  assert names == {
+    *record_files,
+    *manifests,
+    *results,
+    *of_model,
+    "checkpoint",
+    "dev_summary.json",
+    "eval",
+  }
   label_map = json.loads((trained.out / "label_map.json").read_text())
   assert list(label_map) == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
   assert "entities\n" in trained.done.err, "the table of scores"

@@ -6,6 +6,7 @@
 It needs no TensorFlow: `bert/checkpoints/numpy_reader.py` reads the original's files with NumPy.
 """
 
+import importlib
 import os
 from collections.abc import Callable, Mapping
 
@@ -204,8 +205,7 @@ def load_model(path: str) -> keras.Model:
   Raises:
     CheckpointError: the file is damaged, or has a class that Keras does not know.
   """
-  from bert import keras3  # noqa: F401  registers its classes
-
+  importlib.import_module("bert.keras3")  # which registers its classes
   try:
     return keras.models.load_model(path, compile=False)
   except Exception as error:  # of the archive, of HDF5, or of any class

@@ -8,7 +8,7 @@ It serves runs that differ in their seed, a grid over several tasks, and runs th
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert.figures.event_files import Run
@@ -168,17 +168,18 @@ def figure(value: float | None, decimals: int) -> str:
   return "–" if value is None else f"{value:.{decimals}f}"
 
 
-def decimals_of(values: Iterable[float]) -> int:
+def decimals_of(metric: str, values: Iterable[float]) -> int:
   """Returns how many digits after the point the numbers of a metric need.
 
   Example:
-    >>> decimals_of([0.79657, 1.0]), decimals_of([46.2, 9.0]), decimals_of([343.0, 686.0])
-    (4, 2, 0)
+    >>> decimals_of("eval_f1", [0.8, 1.0]), decimals_of("f1", [46.2, 9.0])
+    (4, 2)
+    >>> decimals_of("global_step", [6.0])
+    0
   """
-  known = list(values)
-  if all(abs(value) < 10 for value in known):
-    return 4
-  return 0 if all(float(value).is_integer() for value in known) and max(known) > 100 else 2
+  if metric in ("global_step", "steps"):
+    return 0
+  return 4 if all(abs(value) < 10 for value in values) else 2
 
 
 def differing(entries: Sequence[Entry]) -> dict[str, list[str]]:
@@ -199,7 +200,7 @@ def _group(runs: Runs, name: str) -> Group:
   entries = [each for each in runs.entries if each.group == name]
   metrics = list(dict.fromkeys(itertools.chain.from_iterable(each.results for each in entries)))
   decimals = [
-    decimals_of(each.results[metric] for each in entries if metric in each.results)
+    decimals_of(metric, [each.results[metric] for each in entries if metric in each.results])
     for metric in metrics
   ]
   if runs.is_comparison and len(entries) == 2:
@@ -232,18 +233,30 @@ def _summary_rows(
     finished = [each for each in entries if each.setting == setting and each.results]
     if len(finished) < 2:
       continue
-    name = f", {setting}" if len(settings) > 1 else ""
-    columns = list(zip(_summaries(finished, metrics), decimals, strict=True))
-    yield Row(f"mean ± SD{name}", [spread(*each) for each in columns])
-    if len(settings) == 1:
-      intervals = [(each and each.interval, digits) for each, digits in columns]
-      yield Row("95 % interval", [_range(*each) for each in intervals])
-      extremes = [(each and (each.minimum, each.maximum), digits) for each, digits in columns]
-      yield Row("lowest to highest", [_range(*each) for each in extremes])
     others = [each for each in finished if not each.collapsed]
+    groups = [(finished, "", list(_STATISTICS))]
     if 0 < len(others) < len(finished):
-      columns = list(zip(_summaries(others, metrics), decimals, strict=True))
-      yield Row(f"mean ± SD{name}, without failed runs", [spread(*each) for each in columns])
+      groups.append((others, ", without failed runs", ["mean", "SD"]))
+    for members, words, names in groups:
+      columns = list(zip(_summaries(members, metrics), decimals, strict=True))
+      if len(settings) > 1:
+        cells = [spread(*each) for each in columns]
+        yield Row(f"mean ± SD, {setting}{words}", cells)
+        continue
+      for name in names:
+        value_of = _STATISTICS[name]
+        cells = [figure(each and value_of(each), digits) for each, digits in columns]
+        yield Row(f"{name}{words}", cells)
+
+
+_STATISTICS: dict[str, Callable[[Summary], float | None]] = {
+  "mean": lambda each: each.mean,
+  "SD": lambda each: each.deviation,
+  "95 % from": lambda each: each.interval and each.interval[0],
+  "95 % to": lambda each: each.interval and each.interval[1],
+  "lowest": lambda each: each.minimum,
+  "highest": lambda each: each.maximum,
+}
 
 
 def _summaries(entries: Iterable[Entry], metrics: Iterable[str]) -> list[Summary | None]:
@@ -259,10 +272,6 @@ def spread(summary: Summary | None, decimals: int) -> str:
   if summary is None or summary.deviation is None:
     return figure(summary.mean if summary else None, decimals)
   return f"{figure(summary.mean, decimals)} ± {figure(summary.deviation, decimals)}"
-
-
-def _range(bounds: tuple[float, float] | None, decimals: int) -> str:
-  return " to ".join(figure(each, decimals) for each in bounds) if bounds else "–"
 
 
 # ---------------------------------------------------------------------------------------------

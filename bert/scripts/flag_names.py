@@ -8,7 +8,7 @@ found by likeness. Flags of earlier versions of this project are in a table with
 """
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from typing import Any, NamedTuple
 
 # The names of other programs, in lower case without "_" -> flags of ours that mean it. The first
@@ -105,7 +105,7 @@ class _Removed(NamedTuple):
 
   Attributes:
     remedy: what to do instead, a sentence.
-    off: the value with which the flag changed nothing.
+    off: the value with which the flag changed nothing, beside None.
     decides_training: whether a run that used it cannot be resumed without it.
   """
 
@@ -115,48 +115,59 @@ class _Removed(NamedTuple):
 
 
 _NUM_RUNS = "--num_runs trains several seeds and reports their mean and spread."
-_CREATE_OPTIMIZER = (
-  "It is an argument of optimization.create_optimizer, for your own training loop."
-)
+_CREATE_OPTIMIZER = "Use optimization.create_optimizer in a training loop of your own."
+_CONFIG = "Set it in bert_config.json."
+_NO_SUCCESSOR = "It has no successor."
 _REMOVED = {
+  # Several runs.
   "average_runs": _Removed(_NUM_RUNS),
-  "average_weights": _Removed(_NUM_RUNS, False),
-  "save_outputs": _Removed("--do_predict writes predictions.", False),
+  "average_weights": _Removed(_NUM_RUNS),
   "features_dir": _Removed("Each run keeps its features in --output_dir."),
+  "save_outputs": _Removed("--do_predict writes predictions.", False),
   "seeds": _Removed("Use --num_runs=N, with --seed as the first seed."),
-  "train_minutes": _Removed("Use --num_train_steps.", decides_training=True),
-  "first_batch_size": _Removed("Use --train_batch_size.", decides_training=True),
+  # Steps and batches.
+  "double_unordered": _Removed("Write each pair twice into the training file.", False, True),
+  "first_batch_size": _Removed("Use --train_batch_size.", None, True),
+  "min_train_steps": _Removed("Use a larger --num_train_epochs.", 0, True),
+  "pack_sequences": _Removed("Use --group_by_length, which also saves padding.", False, True),
+  "train_minutes": _Removed("Use --num_train_steps.", None, True),
+  "train_step": _Removed("Use --num_train_epochs.", None, True),
   "warmup_proportion": _Removed("Use --num_warmup_steps."),
-  "dropout": _Removed(
-    "Set hidden_dropout_prob and attention_probs_dropout_prob in bert_config.json.",
-    decides_training=True,
-  ),
-  "initializer_range": _Removed("Set initializer_range in bert_config.json."),
-  "masked_lm_budget": _Removed(
-    "Use --max_predictions_per_seq and --masked_lm_prob.", decides_training=True
-  ),
-  "init_from_group0": _Removed("Use --init_checkpoint.", False),
-  "hparams": _Removed("Give each of its keys as a flag: --learning_rate=1e-4 ..."),
-  "pack_sequences": _Removed(
-    "Use --group_by_length, which trains on less padding too.", False, decides_training=True
-  ),
-  "train_step": _Removed("Use --num_train_epochs.", decides_training=True),
-  "warmup_step": _Removed("Use --warmup_proportion.", decides_training=True),
-  "start_warmup_step": _Removed(_CREATE_OPTIMIZER, 0, decides_training=True),
-  "poly_power": _Removed(_CREATE_OPTIMIZER, 1.0, decides_training=True),
-  "layerwise_lr_top_power": _Removed(_CREATE_OPTIMIZER, 0, decides_training=True),
-  "sum_loss": _Removed("Use a larger --learning_rate.", False, decides_training=True),
-  "decay_all_variables": _Removed(_CREATE_OPTIMIZER, False, decides_training=True),
-  "double_unordered": _Removed(
-    "Write each pair in both orders into the training file.", False, decides_training=True
-  ),
-  "reinit_layers": _Removed("--freeze and --layerwise_lr_decay treat layers differently.", 0),
-  "min_train_steps": _Removed("Use a larger --num_train_epochs.", 0, decides_training=True),
+  "warmup_step": _Removed("Use --warmup_proportion.", None, True),
+  "window_stride": _Removed("Windows overlap by half.", None, True),
+  # Optimizer.
+  "decay_all_variables": _Removed(_CREATE_OPTIMIZER, False, True),
+  "layerwise_lr_top_power": _Removed(_CREATE_OPTIMIZER, 0, True),
+  "max_grad_norm": _Removed(_CREATE_OPTIMIZER, 1.0, True),
+  "optimizer": _Removed("Fine-tuning uses AdamW, pre-training has the flag.", "adamw", True),
+  "poly_power": _Removed(_CREATE_OPTIMIZER, 1.0, True),
   "recipe": _Removed("docs/recipes.md lists the flags to give instead.", "2018"),
-  "label_scale": _Removed("Scale the labels in the data.", 1.0, decides_training=True),
-  "plots": _Removed("The report has the curves; `plots.py` draws them as pictures.", False),
-  "segment_id": _Removed("Token types are 0, as in the original.", 0, decides_training=True),
-  "zmq_port": _Removed("Use the HTTP routes; docs/serving.md lists clients."),
+  "reinit_layers": _Removed(_NO_SUCCESSOR, 0),
+  "start_warmup_step": _Removed(_CREATE_OPTIMIZER, 0, True),
+  "sum_loss": _Removed(_NO_SUCCESSOR, False, True),
+  # Tasks and models.
+  "dropout": _Removed(_CONFIG, None, True),
+  "initializer_range": _Removed(_CONFIG),
+  "label_scale": _Removed("Scale the labels in the data.", 1.0, True),
+  "plots": _Removed("The report has the curves; plots.py draws them as pictures.", False),
+  "segment_id": _Removed("Token types are 0, as in the original.", 0, True),
+  "teacher_dropout": _Removed(_NO_SUCCESSOR, False, True),
+  "xnli_train_language": _Removed("--xnli_language is also that of the training data.", None, True),
+  "zmq_port": _Removed("Use the HTTP routes, see docs/serving.md."),
+  # Pre-training.
+  "always_mask": _Removed(_NO_SUCCESSOR, False, True),
+  "cross_documents": _Removed("--format=roberta does it.", None),
+  "disallow_correct": _Removed(_NO_SUCCESSOR, False, True),
+  "generator_hidden_size": _Removed(_CONFIG, None, True),
+  "generator_layers": _Removed(_CONFIG, None, True),
+  "hparams": _Removed("Give each of its keys as a flag."),
+  "init_from_group0": _Removed(_NO_SUCCESSOR, False),
+  "mask_rules": _Removed("Masks follow BERT's rules.", "bert", True),
+  "masked_lm_budget": _Removed(_NO_SUCCESSOR, 0, True),
+  "skip_long_lines": _Removed("Long lines continue in the next sequence.", False),
+  "temperature": _Removed(_NO_SUCCESSOR, 1.0, True),
+  "untied_generator_embeddings": _Removed(_NO_SUCCESSOR, False, True),
+  "whole_words_by_space": _Removed("Use --do_whole_word_mask.", False),
 }
 
 
@@ -171,20 +182,24 @@ def removed(name: str) -> str:
   return entry.remedy if entry else ""
 
 
-def removed_from_training(values: Mapping[str, Any]) -> list[str]:
+def removed_from_training(values: Mapping[str, Any], known: Container[str]) -> list[str]:
   """Returns the removed flags without which a run cannot be resumed, as `--name=value: remedy`.
 
   Args:
     values: flag -> value, of the run that trained.
+    known: the flags that the script has today; another script may have lost them.
 
   Example:
-    >>> removed_from_training({"pack_sequences": False, "train_minutes": 3.0, "seed": 1})
+    >>> values = {"pack_sequences": False, "train_minutes": 3.0, "temperature": 2.0}
+    >>> removed_from_training(values, known=["temperature"])
     ['--train_minutes=3.0: Use --num_train_steps.']
   """
   return [
     f"--{name}={values[name]}: {entry.remedy}"
     for name, entry in _REMOVED.items()
-    if entry.decides_training and values.get(name, entry.off) not in (entry.off, None)
+    if entry.decides_training
+    and name not in known
+    and values.get(name, entry.off) not in (entry.off, None)
   ]
 
 

@@ -81,7 +81,7 @@ def written(
 def _write(settings, config, labels) -> list[str]:
   has_checkpoint, trains = _state_of(settings)
   if has_checkpoint and trains:
-    _check_removed_flags(settings.path(FLAGS))
+    _check_removed_flags(settings)
   contents = _of_model(settings, config, labels)
   if trains or not has_checkpoint:
     contents |= {FLAGS: _json(settings.flag_values), VERSIONS: _json(versions())}
@@ -106,12 +106,12 @@ def _state_of(settings: RunSettings) -> tuple[bool, bool]:
   return True, bool(settings.do_train) and resumption.step_of(newest) < settings.num_train_steps
 
 
-def _check_removed_flags(path: str) -> None:
+def _check_removed_flags(settings: RunSettings) -> None:
   """Refuses to resume a training that used a flag of an earlier version which decided its steps."""
-  values = json_files.read_if_there(path, "Remove it.")
-  if used := on_request.module("unknown").removed_from_training(values):
+  values = json_files.read_if_there(settings.path(FLAGS), "Remove it.")
+  if used := on_request.module("unknown").removed_from_training(values, settings):
     raise command_line.UsageError(
-      f"{os.path.dirname(path)} was trained with flags that were removed since, so its training "
+      f"{settings.output_dir} was trained with flags that were removed since, so its training "
       f"cannot continue. Its model can still be evaluated, used and exported. {' '.join(used)}"
     )
 

@@ -17,7 +17,7 @@ from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting.predictor import Predictor
 from tests.kit import exports
-from tests.kit.conversions import error_of, run_well
+from tests.kit.conversions import run_well
 from tests.kit.keras_models import TINY, on_tensorflow, random_inputs
 
 pytestmark = on_tensorflow
@@ -99,16 +99,3 @@ def test_a_predictor_answers_alike(family, tmp_path):
   inputs = tokenizer(texts, padding=True, return_tensors="np")
   expected = keras.ops.softmax(model(**inputs).logits)
   np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-
-
-@pytest.mark.ci
-def test_a_quantized_model_is_refused(tmp_path):
-  model = keras3.BERT(**TINY)
-  model(random_inputs(1, 4))
-  model.quantize("int8")
-  model.save(tmp_path / "model.keras")
-  message = error_of(
-    "from_keras", init_checkpoint=tmp_path / "model.keras", output_dir=tmp_path / "out"
-  )
-  assert "is int8: save the model before model.quantize()" in message
-  assert not (tmp_path / "out").exists()

@@ -201,7 +201,7 @@ def test_several_files(tmp_path):
   [
     ({"b": "a.safetensors"}, "a.safetensors has no tensor 'b', but"),
     ("a", "it has no weight_map"),
-    ("'a' would be in '../a.safetensors', which is not the name of a file",),
+    ({"a": "../a.safetensors"}, "'a' would be in '../a.safetensors', which is not the name"),
     ({"a": ".."}, "which is not the name of a file"),
   ],
 )

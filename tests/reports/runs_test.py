@@ -188,9 +188,9 @@ def test_seeds_and_their_spread(seeds):
     "seed 2 0.8000 0.8500 1.5 best",
     "seed 3 0.6838 0.7338 1.5 failed",
     "seed 4 – – – did not finish exit code 1: no space",
-    "mean ± SD 0.7546 ± 0.0621 0.8046 ± 0.0621",
-    "lowest to highest 0.6838 to 0.8000",
-    "mean ± SD, without failed runs 0.7900 ± 0.0141",
+    "mean 0.7546 0.8046 SD 0.0621 0.0621",
+    "highest 0.8000 0.8500",
+    "mean, without failed runs 0.7900 0.8400",
   ):
     assert row in text
   assert "seed 3 is no better than a constant answer: accuracy 0.6838" in text

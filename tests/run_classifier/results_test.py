@@ -43,7 +43,7 @@ def test_files_of_a_run(mrpc):
   results = {"eval_results.txt", "test_results.tsv", "predictions.tsv"}
   of_model = {"bert_config.json", "vocab.txt", "label_map.json", *OF_TRAINING}
   own = {*checkpoints, *record_files, *manifests, *results, *of_model}
-  assert names == {*own, "checkpoint", "eval"}
+  assert names == {*own, "checkpoint", "dev_summary.json", "eval"}
 
 
 def test_the_folder_is_a_model_that_needs_no_other_flag(mrpc, tmp_path):

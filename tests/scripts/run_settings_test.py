@@ -200,7 +200,7 @@ def test_a_batch_divides_into_its_parts(given):
 
 
 def test_settings_are_frozen_and_leave_the_flags_alone(given):
-  settings = given(fast=True, num_runs=2, use_tpu=True)
+  settings = given(fast=True, use_tpu=True)
   with pytest.raises(dataclasses.FrozenInstanceError):
     settings.seed = 2
   with pytest.raises(TypeError):
@@ -208,11 +208,9 @@ def test_settings_are_frozen_and_leave_the_flags_alone(given):
   with pytest.raises(AttributeError, match="no flag --doc_stride"):
     _ = settings.doc_stride
   assert settings.get("doc_stride", 5) == 5
-  derived = (settings.dtype, settings.save_summary_steps, settings.distribution_strategy)
-  assert derived == ("auto", 10, "tpu")
+  assert (settings.dtype, settings.distribution_strategy) == ("auto", "tpu")
   before = {flag.name: flag.value for flag in flag_groups.script_flags()}
-  assert (before["dtype"], before["save_summary_steps"]) == ("float32", 100)
-  assert before["distribution_strategy"] == "one_device"
+  assert (before["dtype"], before["distribution_strategy"]) == ("float32", "one_device")
   settings.planned(10_000).replace(seed=3)
   run_settings.check_training(settings)
   assert settings.seed == before["seed"]

@@ -19,16 +19,6 @@ def _shape(op):
   return op.add("Shape")
 
 
-@writes("Size")
-def _size(op):
-  return op.add("Size")
-
-
-@writes("Rank")
-def _rank(op):
-  return Constant(np.int32(op.rank()))
-
-
 @writes("Reshape")
 def _reshape(op):
   return op.add("Reshape")
@@ -42,12 +32,9 @@ def _expand_dims(op):
 
 @writes("Squeeze")
 def _squeeze(op):
-  axes = list(op.attr("squeeze_dims"))
+  axes = op.attr("squeeze_dims")
   if not axes:
-    sizes = op.op.inputs[0].shape.as_list()
-    if None in sizes:
-      raise ValueError("which axes have the size 1 is not known; name them (axis=)")
-    axes = [axis for axis, size in enumerate(sizes) if size == 1]
+    raise ValueError("its axes are not named (axis=)")
   return op.add("Squeeze", op.inputs[0], np.asarray(axes, np.int64))
 
 
@@ -80,20 +67,6 @@ def _unpack(op):
   axis = op.attr("axis")
   count = op.attr("num")
   return [op.add("Gather", op.inputs[0], np.int64(i), axis=axis) for i in range(count)]
-
-
-@writes("Split")
-def _split(op):
-  count, axis = op.attr("num_split"), int(op.known(0))
-  results = op.add("Split", op.inputs[1], axis=axis, num_outputs=count, outputs=count)
-  return list(results) if count > 1 else [op.inputs[1]]
-
-
-@writes("SplitV")
-def _split_v(op):
-  sizes, axis, count = op.inputs[1], int(op.known(2)), op.attr("num_split")
-  results = op.add("Split", op.inputs[0], sizes, axis=axis, outputs=count)
-  return list(results) if count > 1 else [op.inputs[0]]
 
 
 @writes("StridedSlice")
@@ -175,16 +148,6 @@ def _vector(op, parts):
   return op.add("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 
 
-@writes("Slice")
-def _slice(op):
-  begin, size = op.inputs[1:]
-  axes = np.arange(op.rank(), dtype=np.int64)
-  end = op.add("Add", begin, size)
-  rest = op.add("Less", size, np.int64(0))  # -1: all that follow
-  end = op.add("Where", rest, np.int64(np.iinfo(np.int64).max), end)
-  return op.add("Slice", op.inputs[0], begin, end, axes)
-
-
 @writes("Pad", "PadV2")
 def _pad(op):
   pads = op.inputs[1]
@@ -193,16 +156,6 @@ def _pad(op):
   else:
     pads = op.add("Reshape", op.add("Transpose", pads, perm=[1, 0]), [-1])
   return op.add("Pad", op.inputs[0], pads, op.inputs[2] if len(op.inputs) > 2 else op.one(0))
-
-
-@writes("Tile")
-def _tile(op):
-  return op.add("Tile")
-
-
-@writes("BroadcastTo")
-def _broadcast(op):
-  return op.add("Expand")
 
 
 @writes("Fill")
@@ -214,11 +167,6 @@ def _fill(op):
 def _like(op):
   value = op.one(1 if op.op.type == "OnesLike" else 0)
   return op.add("Expand", value, op.add("Shape"))
-
-
-@writes("Range")
-def _range(op):
-  return op.add("Range")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -245,21 +193,13 @@ def _gather(op):
   return op.add("GatherND", table, indices, batch_dims=batch_axes)
 
 
-@writes("GatherNd")
-def _gather_nd(op):
-  return op.add("GatherND")
-
-
 @writes("OneHot")
 def _one_hot(op):
   indices, depth, on, off = op.inputs
-  axis = op.attr("axis")
-  rank = op.rank()
-  indices = op.add("Unsqueeze", indices, [rank if axis < 0 else axis])
-  numbers = op.add("Range", np.int64(0), depth, np.int64(1))
-  if 0 <= axis < rank:
-    numbers = op.add("Unsqueeze", numbers, np.arange(1, rank - axis + 1))
-  is_on = op.add("Equal", indices, numbers)
+  if op.attr("axis") not in (-1, op.rank()):
+    raise ValueError("its axis is not the last one")
+  indices = op.add("Unsqueeze", indices, [op.rank()])
+  is_on = op.add("Equal", indices, op.add("Range", np.int64(0), depth, np.int64(1)))
   if isinstance(on, Constant) and isinstance(off, Constant) and on.array == 1 and off.array == 0:
     return op.add("Cast", is_on, to=onnx_type(op.op.outputs[0].dtype.as_numpy_dtype))
   return op.add("Where", is_on, on, off)
@@ -271,14 +211,9 @@ def _top_k(op):
   return list(op.add("TopK", op.inputs[0], count, axis=-1, outputs=2))
 
 
-@writes("ArgMax", "ArgMin")
+@writes("ArgMax")
 def _arg_max(op):
-  return op.add(op.op.type, op.inputs[0], axis=int(op.known(1)), keepdims=0)
-
-
-@writes("Where")
-def _where(op):
-  return op.add("Transpose", op.add("NonZero"), perm=[1, 0])
+  return op.add("ArgMax", op.inputs[0], axis=int(op.known(1)), keepdims=0)
 
 
 @writes("Cumsum")
@@ -302,13 +237,6 @@ def _product(op):
 @writes(*_REDUCTIONS)
 def _reduction(op):
   return _reduced(op, _REDUCTIONS[op.op.type], op.inputs[0])
-
-
-@writes("All", "Any")
-def _logical_reduction(op):
-  kind = "ReduceMin" if op.op.type == "All" else "ReduceMax"
-  numbers = op.add("Cast", op.inputs[0], to=onnx_type(np.int64))
-  return op.add("Cast", _reduced(op, kind, numbers), to=onnx_type(np.bool_))
 
 
 def _reduced(op, kind, value):

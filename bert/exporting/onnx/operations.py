@@ -1,5 +1,8 @@
 """TensorFlow's operations as nodes of ONNX; `array_operations.py` has those on axes and indices.
 
+There are rules for the operations of our heads, of the documented custom tasks, and for elementary
+arithmetic. A model with another operation is served as a SavedModel.
+
 A function gets an `Operation` and returns the value of its output, or a list of those of all
 outputs. A value is the name of a tensor in ONNX, or a `Constant`. Operations of constants are
 computed here and now.
@@ -50,10 +53,6 @@ class Operation:
       raise ValueError(f"its input {index} is computed, and must be a constant")
     return self.inputs[index].array
 
-  def is_float(self) -> bool:
-    """Returns whether the first input is of floating-point numbers."""
-    return self.op.inputs[0].dtype.is_floating
-
   def one(self, value: float = 1) -> np.ndarray:
     """Returns a number of the first input's type."""
     return np.asarray(value, self.op.inputs[0].dtype.as_numpy_dtype)
@@ -62,16 +61,6 @@ class Operation:
 def name(nodes: Nodes, value: Any) -> str:
   """Returns a value's name in ONNX, that of an initializer for a constant."""
   return value if isinstance(value, str) else nodes.constant(value)
-
-
-def is_call(op: tf.Operation) -> bool:
-  """Returns whether the operation calls a `tf.function`."""
-  return op.type in ("PartitionedCall", "StatefulPartitionedCall")
-
-
-def body_of(op: tf.Operation):
-  """Returns the graph of the `tf.function` that is called."""
-  return op.graph._get_function(op.get_attr("f").name).graph
 
 
 def write(nodes: Nodes, op: tf.Operation, inputs: list, title: str) -> list:
@@ -99,7 +88,8 @@ def write(nodes: Nodes, op: tf.Operation, inputs: list, title: str) -> list:
   except ValueError as error:
     raise ValueError(
       f"{title} uses {op.type} ({op.name}), which cannot be written as ONNX: {error}. Compute it "
-      "with other functions of TensorFlow, or export with --format=saved_model."
+      "with other functions of TensorFlow, or serve the SavedModel: export with "
+      "--format=saved_model."
     ) from None
   return results if isinstance(results, list) else [results]
 
@@ -163,20 +153,14 @@ def size_as_vector(nodes: Nodes, value: Any) -> str | None:
 
 
 _SAME = {  # operations with a counterpart of the same inputs and no attributes
-  **{"AddV2": "Add", "Add": "Add", "Sub": "Sub", "Mul": "Mul", "RealDiv": "Div", "Pow": "Pow"},
-  **{"Maximum": "Max", "Minimum": "Min", "Equal": "Equal", "Less": "Less"},
-  **{"LessEqual": "LessOrEqual", "Greater": "Greater", "GreaterEqual": "GreaterOrEqual"},
-  **{"LogicalAnd": "And", "LogicalOr": "Or", "LogicalNot": "Not", "SelectV2": "Where"},
-  **{"Neg": "Neg", "Exp": "Exp", "Log": "Log", "Sqrt": "Sqrt", "Tanh": "Tanh", "Relu": "Relu"},
-  **{"Sigmoid": "Sigmoid", "Erf": "Erf", "Abs": "Abs", "Sign": "Sign", "Floor": "Floor"},
-  **{"Ceil": "Ceil", "Round": "Round", "Rint": "Round", "Sin": "Sin", "Cos": "Cos"},
-  **{"Softplus": "Softplus", "Softsign": "Softsign", "IsNan": "IsNaN", "IsInf": "IsInf"},
-  **{"Reciprocal": "Reciprocal", "Inv": "Reciprocal", "AddN": "Sum", "Select": "Where"},
+  **{"AddV2": "Add", "Sub": "Sub", "Mul": "Mul", "RealDiv": "Div", "Pow": "Pow", "Neg": "Neg"},
+  **{"Maximum": "Max", "Minimum": "Min", "Equal": "Equal", "SelectV2": "Where"},
+  **{"Less": "Less", "LessEqual": "LessOrEqual", "Greater": "Greater"},
+  **{"GreaterEqual": "GreaterOrEqual", "LogicalAnd": "And", "LogicalOr": "Or", "LogicalNot": "Not"},
+  **{"Exp": "Exp", "Log": "Log", "Sqrt": "Sqrt", "Tanh": "Tanh", "Relu": "Relu"},
+  **{"Sigmoid": "Sigmoid", "Abs": "Abs"},
 }
-_UNCHANGED = (
-  *("Identity", "StopGradient", "PreventGradient", "CheckNumerics", "EnsureShape", "Snapshot"),
-  *("PlaceholderWithDefault", "ReadVariableOp"),
-)
+_UNCHANGED = ("Identity", "StopGradient", "ReadVariableOp")
 _NOT_COMPUTED = ("Placeholder", "ResourceGather")
 
 
@@ -192,11 +176,6 @@ def _unchanged(op):
   return op.inputs[0]
 
 
-@writes("IdentityN")
-def _identities(op):
-  return list(op.inputs)
-
-
 @writes("Cast")
 def _cast(op):
   source, target = op.attr("SrcT"), op.attr("DstT")
@@ -210,93 +189,9 @@ def _not_equal(op):
   return op.add("Not", op.add("Equal"))
 
 
-@writes("LogicalXor")
-def _xor(op):
-  return op.add("Xor")
-
-
-@writes("IsFinite")
-def _is_finite(op):
-  return op.add("Not", op.add("Or", op.add("IsNaN"), op.add("IsInf")))
-
-
-@writes("Rsqrt")
-def _rsqrt(op):
-  return op.add("Reciprocal", op.add("Sqrt"))
-
-
 @writes("Erfc")
 def _erfc(op):
   return op.add("Sub", op.one(), op.add("Erf"))
-
-
-@writes("Log1p")
-def _log1p(op):
-  return op.add("Log", op.add("Add", op.one(), *op.inputs))
-
-
-@writes("Expm1")
-def _expm1(op):
-  return op.add("Sub", op.add("Exp"), op.one())
-
-
-@writes("Square")
-def _square(op):
-  return op.add("Mul", op.inputs[0], op.inputs[0])
-
-
-@writes("SquaredDifference")
-def _squared_difference(op):
-  difference = op.add("Sub")
-  return op.add("Mul", difference, difference)
-
-
-@writes("FloorDiv")
-def _floor_div(op):
-  if op.is_float():
-    return op.add("Floor", op.add("Div"))
-  rest = op.add("Mod")  # has the sign of the divisor, as in Python
-  return op.add("Div", op.add("Sub", op.inputs[0], rest), op.inputs[1])
-
-
-@writes("FloorMod")
-def _floor_mod(op):
-  if not op.is_float():
-    return op.add("Mod")
-  whole = op.add("Mul", op.add("Floor", op.add("Div")), op.inputs[1])
-  return op.add("Sub", op.inputs[0], whole)
-
-
-@writes("DivNoNan")
-def _div_no_nan(op):
-  is_zero = op.add("Equal", op.inputs[1], op.one(0))
-  safe = op.add("Where", is_zero, op.one(1), op.inputs[1])
-  return op.add("Where", is_zero, op.one(0), op.add("Div", op.inputs[0], safe))
-
-
-@writes("Relu6")
-def _relu6(op):
-  return op.add("Clip", op.inputs[0], op.one(0), op.one(6))
-
-
-@writes("LeakyRelu")
-def _leaky_relu(op):
-  return op.add("LeakyRelu", alpha=op.attr("alpha"))
-
-
-@writes("Elu")
-def _elu(op):
-  return op.add("Elu")
-
-
-@writes("Selu")
-def _selu(op):
-  return op.add("Selu")
-
-
-@writes("ClipByValue")
-def _clip(op):
-  return op.add("Min", op.add("Max", op.inputs[0], op.inputs[1]), op.inputs[2])
 
 
 @writes("Softmax", "LogSoftmax")
@@ -324,7 +219,7 @@ def _mat_mul(op):
   return product
 
 
-@writes("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+@writes("BatchMatMulV2")
 def _batch_mat_mul(op):
   return op.add("MatMul", *(_swapped(op, i, op.attr(f"adj_{'xy'[i]}")) for i in range(2)))
 

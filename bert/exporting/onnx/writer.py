@@ -148,17 +148,6 @@ class _Walk:
 
   def _write_operation(self, op) -> None:
     inputs = [self.values[each.ref()] for each in op.inputs]
-    if operations.is_call(op):
-      results = self._call(op, inputs)
-    else:
-      results = operations.write(self.nodes, op, inputs, self._title)
+    results = operations.write(self.nodes, op, inputs, self._title)
     for output, result in zip(op.outputs, results, strict=True):
       self.values[output.ref()] = result
-
-  def _call(self, op, inputs) -> list:
-    """Writes the body of a `tf.function` that the head calls."""
-    body = operations.body_of(op)
-    inner = _Walk(self.nodes, self._title, self._blocks)
-    inner.variables = self.variables
-    inner.values = {tensor.ref(): value for tensor, value in zip(body.inputs, inputs, strict=True)}
-    return [inner.value_of(output) for output in body.outputs]
