@@ -56,8 +56,9 @@ ON_PURPOSE: dict[str, str] = {
   r"(flags\.json: |report\.html: flags/)(features_dir|save_outputs|average_runs|average_weights|"
   r"seeds)$": "runs are not averaged any more",
   r"report\.html: failure$": "the report of a single run says why its model failed",
-  r"^classifier_many/out/((features|ensemble|soup)/|seed_\d+/(outputs_|command\.txt|\.?\w+\.tf_record|run\.json: "
-  r"settings/data)|results\.json: (ensemble|soup)|results\.png|report\.html|run\.json)": (
+  r"^classifier_many/out/((features|ensemble|soup)/|results\.json: (ensemble|soup)|results\.png"
+  r"|report\.html|run\.json|seed_\d+/(outputs_|command\.txt|\.?\w+\.tf_record|run\.json: "
+  r"settings/data))": (
     "runs of several seeds have records of their own, are not averaged, and have another page"
   ),
 }
