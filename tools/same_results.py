@@ -64,11 +64,12 @@ ON_PURPOSE: dict[str, str] = {
   rf"(flags\.json: |state/(informative|fingerprint)/)({_RETIRED})$": "flags that are gone",
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
   r"dev_summary\.json": "every run that evaluates says how to read its results",
-  r"flags\.json: (features_dir|save_outputs|average_runs|average_weights|seeds)$": (
-    "runs are not averaged any more"
-  ),
-  r"^classifier_many/out/((features|ensemble|soup)/|seed_\d+/(outputs_|\w+\.tf_record|run\.json: "
-  r"settings/data)|results\.json: (ensemble|soup)|results\.png|report\.html|run\.json)": (
+  r"(flags\.json: |report\.html: flags/)(features_dir|save_outputs|average_runs|average_weights|"
+  r"seeds)$": "runs are not averaged any more",
+  r"report\.html: failure$": "the report of a single run says why its model failed",
+  r"^classifier_many/out/((features|ensemble|soup)/|results\.json: (ensemble|soup)|results\.png"
+  r"|report\.html|run\.json|seed_\d+/(outputs_|command\.txt|\.?\w+\.tf_record|run\.json: "
+  r"settings/data))": (
     "runs of several seeds have records of their own, are not averaged, and have another page"
   ),
 }
@@ -215,6 +216,8 @@ def _values_in(path: pathlib.Path) -> dict[str, Any]:
     return {"bytes": data}
   if path.suffix == ".json":
     return dict(_flat(json.loads(text)))
+  if path.name == "report.html":  # its numbers; its style may change
+    return dict(_flat(json.loads(re.search(r'id="report-data">(.*?)</script>', text, re.S)[1])))
   return dict(_numbered("line", text.splitlines()))
 
 
