@@ -134,7 +134,7 @@ _REMOVED = {
   "train_step": _Removed("Use --num_train_epochs.", None, True),
   "warmup_proportion": _Removed("Use --num_warmup_steps."),
   "warmup_step": _Removed("Use --warmup_proportion.", None, True),
-  "window_stride": _Removed("Windows overlap by half.", None, True),
+  "window_stride": _Removed("Windows always overlap by half.", None, True),
   # Optimizer.
   "decay_all_variables": _Removed(_CREATE_OPTIMIZER, False, True),
   "layerwise_lr_top_power": _Removed(_CREATE_OPTIMIZER, 0, True),
@@ -152,7 +152,7 @@ _REMOVED = {
   "plots": _Removed("The report has the curves; plots.py draws them as pictures.", False),
   "segment_id": _Removed("Token types are 0, as in the original.", 0, True),
   "teacher_dropout": _Removed(_NO_SUCCESSOR, False, True),
-  "xnli_train_language": _Removed("--xnli_language is also that of the training data.", None, True),
+  "xnli_train_language": _Removed("Train with --xnli_language, evaluate with another.", None, True),
   "zmq_port": _Removed("Use the HTTP routes, see docs/serving.md."),
   # Pre-training.
   "always_mask": _Removed(_NO_SUCCESSOR, False, True),
