@@ -80,7 +80,8 @@ def test_files_of_a_run(trained):
   names = {name for name in names if not name.startswith("model.ckpt")}
   record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
   manifests = {f".{name}.manifest.json" for name in record_files}
-  results = {"eval_results.txt", "test_results.txt", "predictions.conll", "predictions.jsonl"}
+  results = {"eval_results.txt", "dev_summary.json", "test_results.txt"}
+  results |= {"predictions.conll", "predictions.jsonl"}
   of_model = {"bert_config.json", "vocab.txt", "label_map.json", *OF_TRAINING}
   assert names == {*record_files, *manifests, *results, *of_model, "checkpoint", "eval"}
   label_map = json.loads((trained.out / "label_map.json").read_text())

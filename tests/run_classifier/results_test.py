@@ -40,7 +40,7 @@ def test_files_of_a_run(mrpc):
   }
   record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
   manifests = {f".{name}.manifest.json" for name in record_files}
-  results = {"eval_results.txt", "test_results.tsv", "predictions.tsv"}
+  results = {"eval_results.txt", "dev_summary.json", "test_results.tsv", "predictions.tsv"}
   of_model = {"bert_config.json", "vocab.txt", "label_map.json", *OF_TRAINING}
   own = {*checkpoints, *record_files, *manifests, *results, *of_model}
   assert names == {*own, "checkpoint", "eval"}

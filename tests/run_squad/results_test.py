@@ -49,7 +49,7 @@ def test_files_of_a_run(v1, v2):
     of_model = {"bert_config.json", "vocab.txt", *OF_TRAINING}
     assert names == {
       *(checkpoints | record_files | manifests | answers | extra | of_model),
-      *("checkpoint", "eval_results.txt"),
+      *("checkpoint", "eval_results.txt", "dev_summary.json"),
     }
 
 
