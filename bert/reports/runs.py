@@ -245,7 +245,7 @@ def _summary_rows(
         continue
       for name in names:
         value_of = _STATISTICS[name]
-        cells = [figure(each and value_of(each), digits) for each, digits in columns]
+        cells = [figure(value_of(each) if each else None, digits) for each, digits in columns]
         yield Row(f"{name}{words}", cells)
 
 

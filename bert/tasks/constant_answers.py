@@ -18,7 +18,10 @@ FAILURE = "failure"
 
 
 def failure_of_classes(
-  labels: Sequence, outputs: np.ndarray, names: Sequence[str], problem_type: str = "classification"
+  labels: Sequence | np.ndarray,
+  outputs: np.ndarray,
+  names: Sequence[str],
+  problem_type: str = "classification",
 ) -> str | None:
   """Explains why a model of classes or numbers counts as failed on a dev set.
 
