@@ -216,11 +216,7 @@ _measured: collections.Counter[str] = collections.Counter()
 
 
 def pytest_collection_modifyitems(items):
-  """Sorts the files by their recorded durations.
-
-  A worker that has nothing left takes over half of what the other one still has, which is then
-  short, so few files are split and few of their fixtures are built twice.
-  """
+  """Sorts the files by their recorded durations."""
   recorded = json.loads(_DURATIONS.read_text()) if _DURATIONS.exists() else {}
   items.sort(key=lambda item: -recorded.get(_file_of(item.nodeid), 0))
 

@@ -22,12 +22,13 @@ PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 _LONG = {
   *("checkpoints", "distillation", "exports", "fine_tuning", "many_seeds", "much_text"),
   *("pretraining", "pretraining_records", "pretraining_roberta"),
-  *("reports", "sentence_vectors"),
+  *("reports", "sentence_vectors", "extending", "questions_and_entities"),
+  *("exporting_and_serving", "own_task", "several_machines", "smaller"),  # tutorials
 }
 _TIERS = [
   pytest.param(page, id=name_of(page), marks=pytest.mark.slow if is_long else pytest.mark.ci)
   for page in pages()
-  for is_long in [page.parent.name == "docs" and page.stem in _LONG]
+  for is_long in [page.stem in _LONG]
 ]
 
 

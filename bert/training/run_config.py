@@ -87,8 +87,8 @@ class RunConfig:
   steps_per_loop: int = 1
   gradient_accumulation_steps: int = 1
   strategy: tf.distribute.Strategy | None = None
-  fingerprint: dict[str, Any] = dataclasses.field(default_factory=dict)
-  informative: dict[str, Any] = dataclasses.field(default_factory=dict)
+  fingerprint: dict = dataclasses.field(default_factory=dict)
+  informative: dict = dataclasses.field(default_factory=dict)
   show_progress: bool | None = None
 
   def __post_init__(self):

@@ -232,9 +232,10 @@ def test_the_teacher_never_drops_out(tmp_path):
   student = BertConfig.from_dict(tiny_bert.config(len(words), **tiny_bert.NO_DROPOUT))
   ones = tf.ones([2, 4], tf.int32)
   batch = {"input_ids": 5 * ones, "input_mask": ones, "segment_ids": 0 * ones}
-  layers, losses = tinybert.Layers(Teacher(config, prefix)), []
+  losses = []
   with use_store(VariableStore()):
     for is_training in (True, False):
+      layers = tinybert.Layers(Teacher(config, prefix))
       learned = layers.learned(layers.losses(student, batch, Setting(is_training=is_training)))
       losses.append(float(learned.loss))
   assert losses[0] == pytest.approx(losses[1], rel=1e-6)

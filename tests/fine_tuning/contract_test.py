@@ -32,8 +32,10 @@ ITEMS = {
   "similarity": ("ada bob.", "bob ada."),
 }
 each_task = pytest.mark.parametrize("name", TASKS)
-_EXAMPLES = (pytest.param(name, marks=pytest.mark.slow) for name in TASKS[len(OURS) + 1 :])
-each_task_but_examples = pytest.mark.parametrize("name", [*TASKS[: len(OURS) + 1], *_EXAMPLES])
+# Whole runs of each kind of head, and of one custom task; the others are slow.
+_IN_CI = ("sentences", "squad", "ner", TASKS[len(OURS)])
+_TIERS = [pytest.param(name, marks=() if name in _IN_CI else pytest.mark.slow) for name in TASKS]
+each_task_in_whole_runs = pytest.mark.parametrize("name", _TIERS)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -85,7 +87,7 @@ def test_help_is_complete_and_needs_no_tensorflow(name, tmp_path):
 
 
 @pytest.mark.ci
-@each_task
+@each_task_in_whole_runs
 def test_stopped_and_resumed_it_is_the_same_to_the_bit(script, flags, tmp_path):
   values = {**flags, "do_train": True, "save_checkpoints_steps": 1}
   script.run_well(**{**values, "output_dir": tmp_path / "straight"})
@@ -97,7 +99,7 @@ def test_stopped_and_resumed_it_is_the_same_to_the_bit(script, flags, tmp_path):
 
 
 @pytest.mark.ci
-@each_task_but_examples
+@each_task_in_whole_runs
 def test_the_best_weights_are_kept(script, flags, name):
   done = script.run_well(**flags, **job_of(name), eval_every_steps=1, do_train=True)
   out = flags["output_dir"]
@@ -112,7 +114,7 @@ def _rounded(entities):
 
 
 @pytest.mark.ci
-@each_task
+@each_task_in_whole_runs
 def test_its_export_answers_as_its_folder(script, flags, name, tmp_path):
   script.run_well(**flags, do_train=True, do_export=True, export_dir=tmp_path / "export")
   of_run = Predictor.from_run(str(flags["output_dir"]), vocab_file=str(flags["vocab_file"]))
