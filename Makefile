@@ -29,7 +29,7 @@ lint: $(STAMP)  ## style (ruff) and the types of public functions (mypy)
 
 # The tests, and the worked examples in docstrings. tests/conftest.py orders the files: long ones first.
 # By files, as workers that steal single tests (--dist worksteal) train and export again what a file
-# shares: the 47 tests of every_family_test.py took 445 s so, 63 of them by files 253 s.
+# shares: tests/scripts/every_family_test.py took 445 s so, where by files even more of its tests took 253 s.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 SOURCES := --doctest-modules bert $(wildcard *.py) tests
 pytest: $(STAMP)  ## the tests alone
