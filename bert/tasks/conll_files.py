@@ -210,7 +210,7 @@ def read_conll(
   return conll_file
 
 
-_ALL_FIT = "All labels of the file fit --label_scheme="
+_ALL_LABELS = "All labels of the file"
 
 
 class _LabelError(DataError):
@@ -245,7 +245,7 @@ class _Reader:
     """Raises the first of the skipped errors of labels, if they are of the whole file."""
     errors = [each for each in self.rows.bad_rows.values() if isinstance(each, _LabelError)]
     is_most = len(errors) > sum(len(example.words) for example in examples)
-    if errors and (is_most or self.advice(errors[0]).startswith(_ALL_FIT)):
+    if errors and (is_most or self.advice(errors[0]).startswith(_ALL_LABELS)):
       raise errors[0]
 
   def advice(self, error: DataError) -> str:
@@ -260,8 +260,10 @@ class _Reader:
     if own == total or error.advice.startswith((_COMMENT_ADVICE, _MEANT)):
       return error.advice
     if fitting := label_schemes.fitting(labels):
-      return f"{_ALL_FIT}{fitting}."
+      return f"{_ALL_LABELS} fit --label_scheme={fitting}."
     best = max(readable, key=readable.__getitem__)
+    if readable[best] == total:
+      return f"{_ALL_LABELS} are of --label_scheme={best}, but not all in its order."
     if not readable[best]:
       return f"For tags, such as parts of speech, give --label_scheme=plain. {error.advice}"
     if readable[best] == own:
