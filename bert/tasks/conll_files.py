@@ -37,9 +37,7 @@ _CONLLU_ADVICE = (
 )
 _COMMENT_ADVICE = "If lines that begin with # are comments, give --comment_prefix='#'."
 _MEANT = "Did you mean"
-_CHECK = (
-  "Check --separator, --token_column and --label_column, or skip such rows with --skip_bad_rows."
-)
+_CHECK = "Check --separator, --token_column and --label_column"
 # A shell passes '\\t' as two characters.
 _NAMED_SEPARATORS = {"whitespace": None, "tab": "\t", "\\t": "\t", "space": " ", "comma": ","}
 
@@ -145,8 +143,8 @@ class ConllFile:
 
   def types(self) -> set[str]:
     """Lists the types of entities (or the plain labels) that occur."""
-    scheme = self.format.scheme
-    return {split_label(label, scheme)[1] for label in self.labels(scheme)} - {""}
+    labels = {label for example in self.examples for label in example.labels}
+    return {split_label(label, self.format.scheme)[1] for label in labels} - {""}
 
   def labels(self, scheme: str) -> set[str]:
     """Lists the labels that occur, converted to `scheme`."""
@@ -264,7 +262,7 @@ class _Reader:
     best = max(readable, key=readable.__getitem__)
     if readable[best] == total:
       return f"{_ALL_LABELS} are of --label_scheme={best}, but not all in its order."
-    if not readable[best]:
+    if not readable[best] or not any("-" in label for label in counts):
       return f"For tags, such as parts of speech, give --label_scheme=plain. {error.advice}"
     if readable[best] == own:
       return error.advice
@@ -310,7 +308,7 @@ class _Reader:
     """Returns how many columns most of the first lines have."""
     first = itertools.islice(filter(str.strip, self.lines), _LINES_TO_JUDGE)
     widths = collections.Counter(len(self.format.split(line)) for line in first)
-    return widths.most_common(1)[0][0] if widths else 0
+    return max(widths, key=lambda width: (widths[width], width), default=0)
 
   def _columns(self, line, index) -> list[str]:
     try:
@@ -348,7 +346,8 @@ class _Reader:
 
   def _error(self, reason, index, kind=DataError, hint="") -> DataError:
     shown = f"{self.lines[index]:.60}"
-    advice = f"{hint}{_CHECK}"
+    skip = "" if self._skip else ", or skip such rows with --skip_bad_rows"
+    advice = f"{hint}{_CHECK}{skip}."
     if shown.startswith("#") and not self.format.comment_prefix:
       advice = f"{_COMMENT_ADVICE} {advice}"
     if other_formats.looks_like_json(shown):

@@ -65,14 +65,15 @@ def meant(label: str, scheme: str) -> str | None:
   """Returns the label of a scheme that another spelling stands for, if there is one.
 
   Example:
-    >>> [meant(label, "bio") for label in ("b_per", "PER-B", "0", "O,", "other")]
-    ['B-PER', 'B-PER', 'O', 'O', None]
+    >>> [meant(label, "bio") for label in ("b_per", "B_per", "PER-B", "0", "O,", "other")]
+    ['B-PER', 'B-per', 'B-PER', 'O', 'O', None]
   """
-  spelling = label.strip(" ,;\"'").upper().replace("_", "-", 1)
-  spelling = "O" if spelling in ("0", "NONE", "") else spelling
-  for candidate in (spelling, "-".join(reversed(spelling.rsplit("-", 1)))):
-    if recognises(candidate, scheme):
-      return candidate
+  spelling = label.strip(" ,;\"'").replace("_", "-", 1)
+  spelling = "O" if spelling.upper() in ("0", "NONE", "") else spelling
+  for each in (spelling, spelling.upper()):
+    for candidate in (each, "-".join(reversed(each.rsplit("-", 1)))):
+      if recognises(candidate, scheme):
+        return candidate
   return None
 
 

@@ -206,6 +206,7 @@ CONLLU_FORMAT = ConllFormat("tab", 1, 3, "plain", "#")
     ("a B\nb M\nc E\n", "All labels of the file fit --label_scheme=bmes."),
     ("  O\na B-N\nb E-N\n", "All labels of the file fit --label_scheme=bioes."),
     ("a B-N\nb M-N\nc M-N\nd O\ne X\n", "--label_scheme=bmes has 3 of the 4 labels other"),
+    ("a B\nb E\nc ADJ\n", "For tags, such as parts of speech, give --label_scheme=plain."),
     ("a DET\nb NOUN\n", "For tags, such as parts of speech, give --label_scheme=plain."),
     ("a O\nb B-PER\nc NN\n", "Check --separator, --token_column and --label_column, or skip"),
     ("# http://a [2009]\n1 a B-PER\n", "If lines that begin with # are comments, give --comm"),
