@@ -40,7 +40,7 @@ from bert.scripts import (
   run_settings,
   shared_flags,
 )
-from bert.tasks import kinds
+from bert.tasks import kinds, label_schemes
 from bert.training import hardware
 
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file", "eval_input_file")
@@ -97,7 +97,8 @@ def _define_format_flags() -> None:
       return
     flags.DEFINE_string("separator", None, "Separates the columns of CoNLL files.")
     flags.DEFINE_integer("token_column", None, "Column of the word in CoNLL files.")
-    flags.DEFINE_string("label_scheme", None, "How labels of CoNLL files encode entities.")
+    schemes = label_schemes.SCHEMES
+    flags.DEFINE_enum("label_scheme", None, schemes, "How labels of CoNLL files encode entities.")
     flags.DEFINE_string("comment_prefix", None, "Prefix of comments in CoNLL files.")
   shared_flags.define_table_flags()
 

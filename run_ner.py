@@ -42,9 +42,9 @@ class Tagging(Task):
 
   name = "ner"
   unit = "windows"
-  dev_files = ("dev", "valid", "validation")
-  file_endings = ("conll", "txt", "tsv", "bio")
-  data_help = "Folder with train, dev and test, .conll, .txt, .tsv or .bio."
+  dev_files = ("dev", "devel", "valid", "validation")
+  file_endings = ("conll", "txt", "tsv", "bio", "conllu", "bmes", "csv")
+  data_help = "Folder with train, dev and test, .conll, .txt, .tsv, .bio, .conllu, .bmes or .csv."
   headline = "eval_f1"
   result_keys = (
     *(f"eval_{key}" for key in ("f1", "precision", "recall", "accuracy", "loss")),
@@ -54,7 +54,7 @@ class Tagging(Task):
   informative_flags = ("doc_stride",)
   task_flags = (
     *("separator", "token_column", "label_column", "label_scheme", "model_scheme"),
-    *("comment_prefix", "labels", "doc_stride"),
+    *("comment_prefix", "skip_bad_rows", "labels", "doc_stride"),
   )
   problem_type = "tags"
   plans_by_records = True
@@ -81,6 +81,7 @@ class Tagging(Task):
         "How the model encodes them; files are converted. [as --label_scheme; bio for iob1]",
       )
       flags.DEFINE_string("comment_prefix", "", "Lines with this prefix are comments.")
+      shared_flags.define_skip_bad_rows_flag(default=False)
       shared_flags.define_labels_flag("of all types in the training file")
     with flag_groups.flag_group("Windows"):
       shared_flags.define_doc_stride_flag(None, " [half a window]")
@@ -122,7 +123,8 @@ class Tagging(Task):
       settings.comment_prefix,
     )
     path = self.file(split)
-    self.files[split] = conll_files.read_conll(path, conll_format, split, split != "test")
+    skip = settings.skip_bad_rows
+    self.files[split] = conll_files.read_conll(path, conll_format, split, split != "test", skip)
     return self.files[split].examples
 
   def texts(self, example):
@@ -216,7 +218,8 @@ class Tagging(Task):
 
   def metric_names(self):
     """Adds the scores of each type of entity."""
-    types = sorted({label[2:] for label in self.labels if label[1:2] == "-"})
+    split = label_schemes.split_label
+    types = sorted({split(label, self.scheme)[1] for label in self.labels} - {""})
     scores = [f"eval_{score}_{kind}" for kind in types for score in ("f1", "precision", "recall")]
     return [*super().metric_names(), *scores]
 

@@ -391,6 +391,19 @@ def test_one_message_before_any_work(model, tmp_path, name):
 
 
 @pytest.mark.usefixtures("fake_estimator")
+def test_a_folder_of_conllu_whose_bad_rows_are_skipped(model, tmp_path):
+  columns = "\t_" * 6
+  rows = ["# x", f"1-2\tal\t_\t_{columns}", f"1\tada\t_\tA{columns}", f"2\t \t_\tB{columns}", ""]
+  (tmp_path / "train.conllu").write_text("\n".join(rows * 4))
+  columns = {"separator": "tab", "token_column": 1, "label_column": 3, "comment_prefix": "#"}
+  values = {**model, **columns, "label_scheme": "plain", "data_dir": tmp_path, "do_train": True}
+  assert "line 4: the word is empty or a blank" in error_of(**values, output_dir=tmp_path / "out")
+  done = run_well(**values, output_dir=tmp_path / "out", skip_bad_rows=True)
+  assert "Skipped 4 malformed row(s)." in done.err
+  assert json.loads((tmp_path / "out" / "label_map.json").read_text()) == {"A": 0}
+
+
+@pytest.mark.usefixtures("fake_estimator")
 @pytest.mark.parametrize(
   ("last", "advice"),
   [("I-LOC", "All of them fit --label_scheme=iob1."), ("B-LOC", "Check --label_scheme.")],

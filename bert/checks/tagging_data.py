@@ -3,17 +3,23 @@
 import re
 
 from bert.checks.findings import warning
+from bert.checks.sentence_data import skipped_rows
 from bert.checks.task_data import TaskData, Text, TextSet, split_of
 from bert.tasks import conll_files, label_counts, label_schemes
 
-_LABEL = re.compile(r"(O|[BIESLU]-\S+)$")
+_LABEL = re.compile(r"(O|[BIESLUMW](-\S+)?)$")
 _FORMAT = ("separator", "token_column", "label_column", "label_scheme", "comment_prefix")
 
 
 class TaggingData(TaskData):
   """Sentences; the labels of words are counted by their types."""
 
-  endings = (".conll", ".bio")  # whatever they hold: a wrong line is reported by its number
+  endings = (
+    ".conll",
+    ".bio",
+    ".conllu",
+    ".bmes",
+  )  # whatever they hold: a wrong line is reported by its number
 
   @classmethod
   def looks_like(cls, head):
@@ -26,7 +32,9 @@ class TaggingData(TaskData):
     facts, split = self.subject.facts, split_of(name)
     conll_format = self._format()
     facts["task_name"] = "ner"
-    found = conll_files.read_conll(name, conll_format, needs_labels=split != "test")
+    skip = bool(self.subject.settings.get("skip_bad_rows"))
+    found = conll_files.read_conll(name, conll_format, "", split != "test", skip)
+    yield from skipped_rows(found.bad_rows, name, sum(len(e.words) for e in found.examples))
     if split == "train":
       facts["labels"] = self.subject.settings.get("labels") or label_schemes.model_labels(
         found.types(), label_schemes.scheme_to_learn(conll_format.scheme)

@@ -189,16 +189,18 @@ class TableReader:
         examples.append(to_example(row))
       except DataError as error:
         self.on_bad_row(error)
-    if errors := self._bad_rows_of(first.file):
-      reasons = (
-        f" Of {len(examples) + len(errors)} rows: {reasons_of(errors)}." if errors[1:] else ""
-      )
-      logging.warning(
-        "Skipped %d malformed row(s). The first: %s%s", len(errors), errors[0].problem, reasons
-      )
+    self.warn_of_bad_rows(first.file, len(examples))
     if not examples:
       raise DataError(f"the file contains no {what}.", first.file)
     return examples
+
+  def warn_of_bad_rows(self, file: str, num_good: int) -> None:
+    """Counts the rows of a file that were skipped, beside so many good ones."""
+    if errors := self._bad_rows_of(file):
+      reasons = f" Of {num_good + len(errors)} rows: {reasons_of(errors)}." if errors[1:] else ""
+      logging.warning(
+        "Skipped %d malformed row(s). The first: %s%s", len(errors), errors[0].problem, reasons
+      )
 
   def _check_header_was_read(self, first_row: Row) -> None:
     # If a bad header were skipped like any row, the first example would be taken for the header.

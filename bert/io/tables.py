@@ -26,7 +26,7 @@ from bert.io import filesystem, other_formats
 # The csv module refuses fields above 131072 characters, a limit for the whole process.
 _CSV_FIELD_LIMIT = 2**31 - 1
 SKIP_ADVICE = "Correct the row, or skip such rows with --skip_bad_rows."
-_QUOTE_ADVICE = (
+QUOTE_ADVICE = (
   'Close it, or write a quote inside a text twice (""), or skip such rows with --skip_bad_rows.'
 )
 NESTED_ADVICE = "A field has to be text: write what is inside of it as a field of its own."
@@ -393,7 +393,7 @@ def _csv_error(error: csv.Error, path: str, line: int, following: int) -> DataEr
     f"at the right place in the {following} line(s) after it" if following else "before the end"
   )
   reason = f"the quoting is broken: a quote opens here and does not close {where}."
-  return DataError(reason, path, line, _QUOTE_ADVICE)
+  return DataError(reason, path, line, QUOTE_ADVICE)
 
 
 def read_jsonl(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:

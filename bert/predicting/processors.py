@@ -144,7 +144,8 @@ class TextProcessor(Processor):
 
   def finish(self, rows, outputs):
     """See `Processor`; the result is a dict, without the padding to the longest of a batch."""
-    return own_answers(rows[0], outputs[0])
+    labels = getattr(self.answering, "label_names", None) or ()
+    return own_answers(rows[0], outputs[0], labels)
 
   def num_tokens(self, row):
     """Guesses the number of tokens."""
@@ -157,7 +158,7 @@ def is_text(value: Any) -> bool:
   return isinstance(value, str)
 
 
-def own_answers(features: Row, outputs: Outputs) -> dict[str, Any]:
+def own_answers(features: Row, outputs: Outputs, labels: Sequence[str] = ()) -> dict[str, Any]:
   """The outputs of one item, without the padding of its words or choices to the longest item."""
   own: Any = outputs.get("num_words", outputs.get("num_tokens"))
   own = len(features["choices"]) if "choices" in features else own
@@ -167,7 +168,7 @@ def own_answers(features: Row, outputs: Outputs) -> dict[str, Any]:
   }
   if "tags" in answers and "text" in features:
     places = (answers[name] for name in ("tags", "starts", "ends", "probabilities"))
-    answers["entities"] = tagging.entities_of_tags(features["text"], *places)
+    answers["entities"] = tagging.entities_of_tags(features["text"], *places, labels)
   return answers
 
 

@@ -5,10 +5,14 @@
   train.examples[0].labels                 # ["O", "O", "O", "B-LOC", "I-LOC", "O"]
 
 A line that cannot be read (a missing column, a label of another scheme, bytes that are not UTF-8)
-is a `DataError` with file and line. Pure Python, no TensorFlow.
+is a `DataError` with file and line, or skipped. Pure Python, no TensorFlow.
 """
 
+import collections
+import csv
 import dataclasses
+import functools
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -17,11 +21,23 @@ from absl import logging
 
 from bert.io import other_formats
 from bert.io.atomic_files import write_text
-from bert.io.tables import DataError, Row, check_text, read_lines
+from bert.io.table_columns import TableReader
+from bert.io.tables import QUOTE_ADVICE, DataError, Row, check_text, read_lines
 from bert.tasks import label_schemes
-from bert.tasks.label_schemes import convert_labels, split_label
+from bert.tasks.label_schemes import UNTYPED, convert_labels, split_label
 
 _DOCUMENT_START = "-DOCSTART-"
+_SENTENCE_START = "Sentence:"  # in the first column of Kaggle's "Annotated Corpus for NER"
+# Lines of CoNLL-U: a word; and a range of words written as one, or a node without a word.
+_CONLLU_WORD = re.compile(r"\d+\t[^\t]+(?:\t[^\t]*){8}$")
+_NO_WORD = re.compile(r"\d+[-.]\d+(?:\t[^\t]*){9,}$")
+_CONLLU_ADVICE = (
+  "These are columns of CoNLL-U. For parts of speech give --separator=tab --token_column=1 "
+  "--label_column=3 --label_scheme=plain --comment_prefix='#'."
+)
+_COMMENT_ADVICE = "If lines that begin with # are comments, give --comment_prefix='#'."
+_MEANT = "Did you mean"
+_CHECK = "Check --separator, --token_column and --label_column"
 # A shell passes '\\t' as two characters.
 _NAMED_SEPARATORS = {"whitespace": None, "tab": "\t", "\\t": "\t", "space": " ", "comma": ","}
 
@@ -37,20 +53,47 @@ class ConllFormat:
   scheme: str = "bio"  # one of `label_schemes.SCHEMES`
   comment_prefix: str = ""  # lines with this prefix are comments; "" if there are no comments
 
-  def split(self, line: str) -> list[str]:
-    r"""Splits a line into its columns.
+  @property
+  def characters(self) -> str | None:
+    """The characters between columns; None for any whitespace."""
+    return _NAMED_SEPARATORS.get(self.separator, self.separator)
+
+  def split(self, line: str, is_quoted: bool = False) -> list[str]:
+    r"""Splits a line into its columns; a `csv.Error` if its quotes are not those of CSV.
 
     Example:
       >>> ConllFormat().split("New \t B-LOC "), ConllFormat(separator="tab").split("a b\tO")
       (['New', 'B-LOC'], ['a b', 'O'])
+      >>> ConllFormat(separator="comma").split('"10,000",O', is_quoted=True)
+      ['10,000', 'O']
     """
-    separator = _NAMED_SEPARATORS.get(self.separator, self.separator)
+    separator = self.characters
+    if is_quoted and '"' in line:
+      return next(csv.reader([line], delimiter=separator or "\t", strict=True))
     # Not `str.split()`: a no-break space, for instance, may be part of a word.
     return re.split(r"[ \t]+", line.strip(" \t")) if separator is None else line.split(separator)
 
+  def has_quotes(self, lines: Sequence[str]) -> bool:
+    """Tells whether fields are quoted as in CSV.
+
+    They are if commas or semicolons separate them. Otherwise a quote is a word of the text, unless
+    a field has doubled quotes (pandas writes `"` as four) and every line can be read as CSV.
+    """
+    separator = self.characters or "\t"
+    if separator in (",", ";") or len(separator) > 1:
+      return len(separator) == 1
+    mark = re.escape(separator)
+    doubled = re.compile(f'(?:^|{mark})"[^"{mark}]*""[^{mark}]*"(?:{mark}|$)')
+    if not any('""' in line and doubled.search(line) for line in lines):
+      return False
+    try:
+      return all(self.split(line, is_quoted=True) for line in lines if line)
+    except csv.Error:
+      return False
+
   def append(self, line: str, column: str) -> str:
     """Returns the line with one more column."""
-    separator = _NAMED_SEPARATORS.get(self.separator, self.separator)
+    separator = self.characters
     if separator is None:
       line = line.rstrip(" \t")
       separator = "\t" if "\t" in line else " "
@@ -77,7 +120,9 @@ class TaggedSentence:
     return f"TaggedSentence({self.guid!r}, {self.words!r}, {self.labels!r})"
 
 
+_CONLLU = ConllFormat("tab", 1, 3, "plain", "#")
 _MANY_WORDS = 200  # of one sentence
+_LINES_TO_JUDGE = 200  # by which the usual number of columns is known
 
 
 @dataclasses.dataclass
@@ -87,8 +132,9 @@ class ConllFile:
   path: str  # of the file
   format: ConllFormat  # its format
   lines: list[str]  # all lines, without line ends
-  document_starts: list[int]  # indexes of the `-DOCSTART-` lines
+  others: dict[int, str]  # indexes of lines that hold no word -> what they have for a label
   examples: list[TaggedSentence]  # its sentences
+  bad_rows: list[DataError]  # the errors of skipped lines
 
   @property
   def has_labels(self) -> bool:
@@ -97,8 +143,8 @@ class ConllFile:
 
   def types(self) -> set[str]:
     """Lists the types of entities (or the plain labels) that occur."""
-    scheme = self.format.scheme
-    return {split_label(label, scheme)[1] for label in self.labels(scheme)} - {""}
+    labels = {label for example in self.examples for label in example.labels}
+    return {split_label(label, self.format.scheme)[1] for label in labels} - {""}
 
   def labels(self, scheme: str) -> set[str]:
     """Lists the labels that occur, converted to `scheme`."""
@@ -114,6 +160,7 @@ def read_conll(
   conll_format: ConllFormat | None = None,
   set_type: str = "train",
   needs_labels: bool = True,
+  skip_bad_rows: bool = False,
 ) -> ConllFile:
   """Reads a file of words and labels.
 
@@ -126,59 +173,61 @@ def read_conll(
     set_type: `train`, `dev` or `test`; the beginning of each sentence's guid.
     needs_labels: whether missing labels are an error. If not, and a line has no label, all
       `TaggedSentence.labels` are None.
+    skip_bad_rows: whether malformed lines are skipped, with a warning, instead of raised. Where
+      most lines lack a label, or all labels fit another scheme, the file counts as without labels.
 
   Raises:
     DataError: the message names file, line and reason.
   """
   conll_format = conll_format or ConllFormat()
-  reader = _Reader(os.fspath(path), conll_format)
+  reader = _Reader(os.fspath(path), conll_format, skip_bad_rows)
   try:
     examples = reader.read(set_type, with_labels=True)
+    reader.check_labelled(examples)
   except _LabelError as error:
     if needs_labels:
-      raise _with_fitting_scheme(error, reader) from None
+      raise DataError(error.reason, error.file, error.line, reader.advice(error)) from None
     logging.info("%s is read without labels: line %d: %s", path, error.line, error.reason)
     examples = reader.read(set_type, with_labels=False)
+  num_words = sum(len(example.words) for example in examples)
+  reader.rows.warn_of_bad_rows(reader.path, num_words)
   if not examples:
     raise DataError("the file contains no word.", reader.path)
-  conll_file = ConllFile(reader.path, conll_format, reader.lines, reader.document_starts, examples)
+  conll_file = ConllFile(
+    *(reader.path, conll_format, reader.lines, reader.others, examples),
+    list(reader.rows.bad_rows.values()),
+  )
   if conll_file.has_labels:
+    _check_types(conll_file)
     _warn_of_misspelt(conll_file)
-  if len(examples) == 1 and len(examples[0].words) > _MANY_WORDS:
+  if len(examples) == 1 and num_words > _MANY_WORDS:
     logging.warning(
       "%s is one sentence of %d words: a blank line ends a sentence, and there is none.",
-      *(conll_file.path, len(examples[0].words)),
+      *(conll_file.path, num_words),
     )
   return conll_file
+
+
+_ALL_LABELS = "All labels of the file"
 
 
 class _LabelError(DataError):
   """A line has no label, or one of another scheme."""
 
 
-def _with_fitting_scheme(error: _LabelError, reader: "_Reader") -> DataError:
-  """Returns the error; with the scheme of the file, if all of its labels fit another one."""
-  plain = _Reader(reader.path, dataclasses.replace(reader.format, scheme="plain"))
-  try:
-    fitting = label_schemes.fitting(each.labels for each in plain.read("", with_labels=True))
-  except DataError:
-    return error
-  if not fitting or fitting == reader.format.scheme:
-    return error
-  advice = f"All labels of the file fit --label_scheme={fitting}."
-  return DataError(error.reason, error.file, error.line, advice)
-
-
 class _Reader:
   """Reads one file."""
 
-  def __init__(self, path: str, conll_format: ConllFormat):
-    self.path, self.format = path, conll_format
+  def __init__(self, path: str, conll_format: ConllFormat, skip_bad_rows: bool):
+    self.path, self.format, self._skip = path, conll_format, skip_bad_rows
+    self.rows = TableReader(skip_bad_rows)
     self.lines: list[str] = []
-    self.document_starts: list[int] = []
+    self.others: dict[int, str] = {}
+    self._is_quoted, self._width = False, 0
 
   def read(self, set_type: str, with_labels: bool) -> list[TaggedSentence]:
     """Reads the sentences, numbered from 1."""
+    self.rows = TableReader(self._skip)
     sentences = self._sentences(with_labels)
     return [
       TaggedSentence(
@@ -190,32 +239,89 @@ class _Reader:
       for number, sentence in enumerate(sentences, 1)
     ]
 
+  def check_labelled(self, examples: Sequence[TaggedSentence]) -> None:
+    """Raises the first of the skipped errors of labels, if they are of the whole file."""
+    errors = [each for each in self.rows.bad_rows.values() if isinstance(each, _LabelError)]
+    is_most = len(errors) > sum(len(example.words) for example in examples)
+    if errors and (is_most or self.advice(errors[0]).startswith(_ALL_LABELS)):
+      raise errors[0]
+
+  def advice(self, error: DataError) -> str:
+    """Names the flags that fit the labels of the file, else what the error advises."""
+    plain = _Reader(self.path, dataclasses.replace(self.format, scheme="plain"), True)
+    labels = [each.labels or [] for each in plain.read("", with_labels=True)]
+    if self.format != _CONLLU and any(map(_CONLLU_WORD.match, plain.lines)):
+      return _CONLLU_ADVICE
+    counts = collections.Counter(label for each in labels for label in each if label != "O")
+    readable, total = label_schemes.num_readable(counts), sum(counts.values())
+    own = readable.get(self.format.scheme, total)
+    if own == total or error.advice.startswith((_COMMENT_ADVICE, _MEANT)):
+      return error.advice
+    if fitting := label_schemes.fitting(labels):
+      return f"{_ALL_LABELS} fit --label_scheme={fitting}."
+    best = max(readable, key=readable.__getitem__)
+    if readable[best] == total:
+      return f"{_ALL_LABELS} are of --label_scheme={best}, but not all in its order."
+    if not readable[best] or not any("-" in label for label in counts):
+      return f"For tags, such as parts of speech, give --label_scheme=plain. {error.advice}"
+    if readable[best] == own:
+      return error.advice
+    return (
+      f"--label_scheme={best} has {readable[best]} of the {total} labels other than O. Correct the "
+      "others, or skip their rows with --skip_bad_rows."
+    )
+
   def _sentences(self, with_labels) -> Iterator[list[tuple[str, str, int]]]:
     """Lists of (word, label, index of the line)."""
-    self.lines, self.document_starts = [], []
-    sentence = []
-    for index, line in enumerate(read_lines(self.path)):
-      self.lines.append(line)
-      self._check_text(line, index)
-      if self.format.comment_prefix and line.startswith(self.format.comment_prefix):
-        continue
-      is_start = line.startswith(_DOCUMENT_START)
-      if is_start:
-        self.document_starts.append(index)
-      if is_start or not line.strip(" \t"):
-        if sentence:
-          yield sentence
+    self.lines, self.others = list(read_lines(self.path)), {}
+    self._is_quoted = self.format.has_quotes(self.lines)
+    self._width = 0 if self.format.characters else self._usual_width()
+    sentence, first_of_last = [], ""
+    for index, line in enumerate(self.lines):
+      is_end, found = not line.strip(" \t"), None
+      try:
+        check_text(Row([line], self.path, index + 1, index))
+        if self.format.comment_prefix and line.startswith(self.format.comment_prefix):
+          continue
+        if line.startswith(_DOCUMENT_START):
+          is_end, self.others[index] = True, "O"
+        elif _NO_WORD.match(line) and self.format.token_column:
+          self.others[index] = "_"
+        elif not is_end:
+          columns = self._columns(line, index)
+          if columns[0].startswith(_SENTENCE_START) and self.format.token_column % len(columns):
+            is_end, first_of_last = columns[0] != first_of_last, columns[0]
+          found = self._word_and_label(columns, index, with_labels)
+      except DataError as error:
+        self.rows.on_bad_row(error)
+        self.lines[index] = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        is_end = is_end or not line.strip()  # any Unicode space
+      if is_end and sentence:
+        yield sentence
         sentence = []
-      else:
-        sentence.append((*self._word_and_label(line, index, with_labels), index))
+      if found:
+        sentence.append((*found, index))
     if sentence:
       yield sentence
 
-  def _word_and_label(self, line, index, with_labels) -> tuple[str, str]:
-    columns = self.format.split(line)
-    word = self._column(columns, self.format.token_column, "word", index)
+  def _usual_width(self) -> int:
+    """Returns how many columns most of the first lines have."""
+    first = itertools.islice(filter(str.strip, self.lines), _LINES_TO_JUDGE)
+    widths = collections.Counter(len(self.format.split(line)) for line in first)
+    return max(widths, key=lambda width: (widths[width], width), default=0)
+
+  def _columns(self, line, index) -> list[str]:
+    try:
+      return self.format.split(line, self._is_quoted)
+    except csv.Error as error:
+      reason = f"the quoting is broken ({error}): {line:.60}"
+      raise DataError(reason, self.path, index + 1, QUOTE_ADVICE) from None
+
+  def _word_and_label(self, columns, index, with_labels) -> tuple[str, str]:
+    is_blank = self.lines[index][0] in " \t" and len(columns) < self._width
+    word = "" if is_blank else self._column(columns, self.format.token_column, "word", index)
     if not word.strip(" \t"):
-      raise self._error("the word is empty", index)
+      raise self._error("the word is empty or a blank", index)
     if not with_labels:
       return word, ""
     label = self._column(columns, self.format.label_column, "label", index, _LabelError)
@@ -225,7 +331,7 @@ class _Reader:
       split_label(label, self.format.scheme)
     except ValueError as error:
       meant = label_schemes.meant(label, self.format.scheme)
-      hint = f"Did you mean {meant!r}? " if meant else ""
+      hint = f"{_MEANT} {meant!r}? " if meant else ""
       raise self._error(str(error), index, _LabelError, hint) from None
     if not label:
       raise self._error("the label is empty", index, _LabelError)
@@ -238,23 +344,44 @@ class _Reader:
       reason = f"the {what} should be in column {number}, but the line has {len(columns)} column(s)"
       raise self._error(reason, index, kind) from None
 
-  def _check_text(self, line, index) -> None:
-    try:
-      check_text(Row([line], self.path, index + 1, index))
-    except DataError as error:
-      raise DataError(error.reason, self.path, index + 1) from None
-
   def _error(self, reason, index, kind=DataError, hint="") -> DataError:
     shown = f"{self.lines[index]:.60}"
-    advice = f"{hint}Check --separator, --token_column, --label_column and --label_scheme."
+    skip = "" if self._skip else ", or skip such rows with --skip_bad_rows"
+    advice = f"{hint}{_CHECK}{skip}."
+    if shown.startswith("#") and not self.format.comment_prefix:
+      advice = f"{_COMMENT_ADVICE} {advice}"
     if other_formats.looks_like_json(shown):
       reason, advice = "this is JSON", "Write each word with its label on a line of its own."
     return kind(f"{reason}: {shown!r}.", self.path, index + 1, advice)
 
 
+def _check_types(conll_file: ConllFile) -> None:
+  """Refuses labels with a type beside others without."""
+  scheme = conll_file.format.scheme
+  types = conll_file.types()
+  if scheme == "plain" or UNTYPED not in types or len(types) == 1:
+    return
+  label, line = next(
+    (label, line)
+    for example in conll_file.examples
+    for label, line in zip(example.labels, example.lines, strict=True)
+    if split_label(label, scheme)[1] == UNTYPED
+  )
+  reason = (
+    f"the label {label!r} has no type, but others have one: {', '.join(sorted(types - {UNTYPED}))}."
+  )
+  raise DataError(reason, conll_file.path, line + 1, "Correct it.")
+
+
 def _warn_of_misspelt(conll_file: ConllFile) -> None:
   """Counts the labels that violate the scheme."""
   scheme, count, first = conll_file.format.scheme, 0, None
+  fitting = functools.partial(label_schemes.fitting, [each.labels for each in conll_file.examples])
+  if scheme == "plain" and conll_file.types() != {"O"} and (other := fitting()):
+    logging.warning(
+      "%s: all labels fit --label_scheme=%s; with plain each word is scored, O included.",
+      *(conll_file.path, other),
+    )
   for example in conll_file.examples:
     for label, right, line in zip(
       example.labels, convert_labels(example.labels, scheme, scheme), example.lines, strict=True
@@ -263,7 +390,7 @@ def _warn_of_misspelt(conll_file: ConllFile) -> None:
         count += 1
         first = first or (line + 1, label, right)
   if first:
-    fitting = label_schemes.fitting(example.labels for example in conll_file.examples)
+    other = fitting()
     logging.warning(
       "%s: %d of %d labels violate the scheme %s. The first is in line %d: %s is read as %s. %s",
       conll_file.path,
@@ -271,7 +398,7 @@ def _warn_of_misspelt(conll_file: ConllFile) -> None:
       sum(len(example.labels) for example in conll_file.examples),
       scheme,
       *first,
-      f"All of them fit --label_scheme={fitting}." if fitting else "Check --label_scheme.",
+      f"All of them fit --label_scheme={other}." if other else "Check --label_scheme.",
     )
 
 
@@ -281,7 +408,7 @@ def write_conll(
   """Writes the lines of a file with one more column for each word: its predicted label."""
   lines = list(conll_file.lines)
   # conlleval needs the same number of columns in every line that is not blank.
-  added = dict.fromkeys(conll_file.document_starts, "O")
+  added = dict(conll_file.others)
   for example, predicted in zip(conll_file.examples, labels, strict=True):
     added.update(zip(example.lines, predicted, strict=True))
   for index, label in added.items():

@@ -7,15 +7,19 @@ All schemes encode entities: a conversion reads the entities in one scheme and e
 another. Pure Python.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 # Letters of an entity's first, inner and last word, and of an entity that is a single word.
-_LETTERS = {"bio": "BIIB", "iob1": "IIII", "bioes": "BIES", "bilou": "BILU"}
+_LETTERS = {
+  **{"bio": "BIIB", "iob1": "IIII", "bioes": "BIES", "bilou": "BILU"},
+  **{"bmes": "BMES", "bmewo": "BMEW", "bmeo": "BMEB"},
+}
 # In `iob1` B appears only where an entity directly follows another one of its type. `plain` labels
 # are types themselves, one for each word: parts of speech, for instance.
 SCHEMES = (*_LETTERS, "plain")
-_SAME_LETTER = {"L": "E", "U": "S"}
+_SAME_LETTER = {"L": "E", "U": "S", "M": "I", "W": "S"}
+UNTYPED = "_"  # the type of labels that are letters alone (B, I, O), as seqeval names it
 
 
 class Entity(NamedTuple):
@@ -38,36 +42,38 @@ def split_label(label: str, scheme: str) -> tuple[str, str]:
   """Splits a label into its letter, as in BIOES, and its type; a ValueError for other schemes'.
 
   Example:
-    >>> split_label("B-creative-work", "bio"), split_label("U-PER", "bilou")
-    (('B', 'creative-work'), ('S', 'PER'))
+    >>> [split_label(label, "bilou") for label in ("B-creative-work", "U-PER", "L")]
+    [('B', 'creative-work'), ('S', 'PER'), ('E', '_')]
   """
   if scheme == "plain":
     return "S", label
   if label == "O":
     return "O", ""
-  letters = "".join(sorted({*_LETTERS[scheme], "B"}))
-  letter, _, entity_type = label.partition("-")
-  if len(letter) != 1 or letter not in letters or not entity_type:
+  letters = sorted({*_LETTERS[scheme], "B"})
+  letter, dash, entity_type = label.partition("-")
+  if letter not in letters or bool(dash) != bool(entity_type):
     forms = ", ".join(f"{letter}-TYPE" for letter in letters)
     raise ValueError(f"the label {label!r} is not in the scheme {scheme}, which has O, {forms}")
-  return _SAME_LETTER.get(letter, letter), entity_type
+  return _SAME_LETTER.get(letter, letter), entity_type or UNTYPED
+
+
+def _label(letter: str, entity_type: str) -> str:
+  return letter if entity_type == UNTYPED else f"{letter}-{entity_type}"
 
 
 def meant(label: str, scheme: str) -> str | None:
   """Returns the label of a scheme that another spelling stands for, if there is one.
 
   Example:
-    >>> [meant(label, "bio") for label in ("b_per", "PER-B", "0", "O,", "other")]
-    ['B-PER', 'B-PER', 'O', 'O', None]
+    >>> [meant(label, "bio") for label in ("b_per", "B_per", "PER-B", "0", "O,", "other")]
+    ['B-PER', 'B-per', 'B-PER', 'O', 'O', None]
   """
-  spelling = label.strip(" ,;\"'").upper().replace("_", "-", 1)
-  spelling = "O" if spelling in ("0", "NONE", "") else spelling
-  for candidate in (spelling, "-".join(reversed(spelling.rsplit("-", 1)))):
-    try:
-      split_label(candidate, scheme)
-    except ValueError:
-      continue
-    return candidate
+  spelling = label.strip(" ,;\"'").replace("_", "-", 1)
+  spelling = "O" if spelling.upper() in ("0", "NONE", "") else spelling
+  for each in (spelling, spelling.upper()):
+    for candidate in (each, "-".join(reversed(each.rsplit("-", 1)))):
+      if recognises(candidate, scheme):
+        return candidate
   return None
 
 
@@ -98,12 +104,27 @@ def recognise(labels: Iterable[str]) -> str:
   """Recognises the scheme in which labels encode entities; `plain` if they do not.
 
   Example:
-    >>> recognise(["B-PER", "I-PER", "O"]), recognise(["S-PER"]), recognise(["NOUN", "O"])
+    >>> recognise(["B-PER", "I-PER", "O"]), recognise(["S", "O"]), recognise(["NOUN", "O"])
     ('bio', 'bioes', 'plain')
   """
-  letters = {label[:1] if label[1:2] == "-" and label[2:] else label for label in labels}
-  known = ("bio", "bioes", "bilou")  # iob1 has the letters of bio, and is read in the same way
-  return next((name for name in known if letters <= {"O", "B", *_LETTERS[name]}), "plain")
+  labels = set(labels)
+  return next((n for n in _LETTERS if all(recognises(each, n) for each in labels)), "plain")
+
+
+def num_readable(counts: Mapping[str, int]) -> dict[str, int]:
+  """Counts by scheme of entities how many labels are of it, from how often each label occurs."""
+  return {
+    scheme: sum(count for label, count in counts.items() if recognises(label, scheme))
+    for scheme in _LETTERS
+  }
+
+
+def recognises(label: str, scheme: str) -> bool:
+  """Tells whether a label is of a scheme."""
+  try:
+    return bool(split_label(label, scheme))
+  except ValueError:
+    return False
 
 
 def fitting(sentences: Iterable[Sequence[str]]) -> str | None:
@@ -142,7 +163,7 @@ def labels_of(entities: Iterable[Entity], length: int, scheme: str) -> list[str]
     letters = single if end == start + 1 else first + inner * (end - start - 2) + last
     if scheme == "iob1" and (before.type, before.end) == (entity_type, start):
       letters = "B" + letters[1:]
-    labels[start:end] = [f"{letter}-{entity_type}" for letter in letters]
+    labels[start:end] = [_label(letter, entity_type) for letter in letters]
     before = entity
   return labels
 
@@ -170,4 +191,4 @@ def model_labels(types: Iterable[str], scheme: str) -> list[str]:
   if scheme == "plain":
     return types
   letters = dict.fromkeys("B" + _LETTERS[scheme])
-  return ["O", *(f"{letter}-{entity_type}" for entity_type in types for letter in letters)]
+  return ["O", *(_label(letter, entity_type) for entity_type in types for letter in letters)]

@@ -95,11 +95,11 @@ class TagAnswers(Answering):
       "words": [word.group() for word in words],
     }
     places = answer["starts"], answer["ends"], answer["probabilities"]
-    return {**answer, "entities": tagging.entities_of_tags(text, tags, *places)}
+    return {**answer, "entities": tagging.entities_of_tags(text, tags, *places, self._labels)}
 
   def shown(self):
     """Marks entities."""
-    return tags_shown.Tags()
+    return tags_shown.Tags(label_schemes.recognise(self._labels))
 
   def explained(self, item, rows, answer, scores):
     """Explains the tag of the word of which the model is least sure."""
@@ -125,7 +125,7 @@ class TagAnswers(Answering):
     Where tags are no entities, parts of speech say, it lists the words.
     """
     found = answer["entities"]
-    if label_schemes.recognise(answer["tags"]) == "plain":
+    if label_schemes.recognise(self._labels) == "plain":
       columns = (answer[name] for name in ("words", "tags", "starts", "ends", "probabilities"))
       names = ("text", "type", "start", "end", "probability")
       found = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]

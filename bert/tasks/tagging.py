@@ -18,7 +18,7 @@ import numpy as np
 from absl import logging
 
 from bert.tasks.conll_files import TaggedSentence
-from bert.tasks.label_schemes import Entity, convert_labels, entities_of, recognise
+from bert.tasks.label_schemes import Entity, convert_labels, entities_of, recognise, split_label
 from bert.tasks.windows import windows
 from bert.text.sequence_layout import layout_of
 
@@ -231,7 +231,7 @@ def score(
   scores = {"accuracy": float(accuracy_score(gold, predicted))}
   pooled = precision_recall_fscore_support(gold, predicted, average="micro", zero_division=0)
   scores.update(zip(("precision", "recall", "f1"), map(float, pooled[:3]), strict=True))
-  every = {label[2:] for sentence in (*gold, *predicted) for label in sentence if label != "O"}
+  every = {split_label(label, "bio")[1] for each in (*gold, *predicted) for label in each} - {""}
   by_type = precision_recall_fscore_support(gold, predicted, average=None, zero_division=0)
   names = ("precision", "recall", "f1", "support")
   for name, values in zip(names, by_type, strict=True):
@@ -281,9 +281,13 @@ def entities_of_tags(
   starts: Sequence[int],
   ends: Sequence[int],
   probabilities: Sequence[float],
+  labels: Sequence[str] = (),
 ) -> list[dict]:
-  """Makes the records of the entities that tags mean, by the scheme that they follow; else none."""
-  scheme = recognise(tags)
+  """Makes the records of the entities that tags mean; none if the model's labels are plain tags.
+
+  Without `labels`, all those of the model, the scheme is that of `tags`.
+  """
+  scheme = recognise(labels or tags)
   found = [] if scheme == "plain" else entities_of(tags, scheme)
   return entity_records(text, starts, ends, found, probabilities)
 

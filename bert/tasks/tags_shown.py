@@ -22,24 +22,34 @@ class Tags(Shown):
   )
   part_name = "entities"
 
+  def __init__(self, scheme: str = "bio"):
+    """Takes the scheme of the model's labels."""
+    self._scheme = scheme
+
   def case(self, item, gold, answer):
     """Marks both in the text; `gold` are the labels of its words."""
     [text] = item.values()
     places = list(zip(map(int, answer["starts"]), map(int, answer["ends"]), strict=True))
-    predicted = _parts(answer["tags"])
+    predicted = self._parts(answer["tags"])
     found = Case([Passage("predicted", text, _marks(predicted, places))], None, _listed(predicted))
     sure = [float(each) for each in answer["probabilities"]]
     found.confidence = math.prod(sure) if sure else None  # words are labelled independently
     found.predicted_parts = frozenset(predicted)
     if gold is None or len(gold) != len(places):
       return found
-    right = _parts(gold)
+    right = self._parts(gold)
     found.passages = [Passage("gold", text, _marks(right, places)), *found.passages]
     found.gold, found.gold_parts = _listed(right), frozenset(right)
     found.is_right = found.gold_parts == found.predicted_parts
     found.loss = float(len(found.gold_parts ^ found.predicted_parts))
     found.pairs = _pairs(right, predicted)
     return found
+
+  def _parts(self, tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Returns type, first word and the one after the last of each entity."""
+    if self._scheme == "plain":
+      return [(tag, n, n + 1) for n, tag in enumerate(tags) if tag != "O"]
+    return [(e.type, e.start, e.end) for e in label_schemes.entities_of(tags, self._scheme)]
 
   def baseline(self, gold):
     """Says what marking nothing would score."""
@@ -48,14 +58,6 @@ class Tags(Shown):
       return None
     what = "Marking nothing has an F1 of 0, and the right label for words in"
     return Baseline(what, sum(tag == "O" for tag in tags) / len(tags), is_of_examples=False)
-
-
-def _parts(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-  """Returns type, first word and the one after the last of each entity."""
-  scheme = label_schemes.recognise(tags)
-  if scheme == "plain":
-    return [(tag, n, n + 1) for n, tag in enumerate(tags) if tag != "O"]
-  return [(each.type, each.start, each.end) for each in label_schemes.entities_of(tags, scheme)]
 
 
 def _marks(parts, places) -> tuple[Mark, ...]:

@@ -140,6 +140,13 @@ FAULTS = {
     "train.conll:3",
     flags=CONLL,
   ),
+  "words that are left out": Fault(
+    lambda folder: write_lines(folder / "conll/train.conll", ["ada B", "  O", "bob O", ""]),
+    "33% of 3 rows are left out: 1 (line 2) the word is empty or a blank",
+    "train.conll",
+    "warning",
+    {**CONLL, "settings": {"skip_bad_rows": True}},
+  ),
   "a short file where most words have no label": Fault(
     lambda folder: write_lines(folder / "conll/train.conll", ["ada", "bob", "met B-PER", ""]),
     "",

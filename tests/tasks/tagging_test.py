@@ -2,14 +2,17 @@
 TensorFlow.
 """
 
+import csv
+import dataclasses
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seqeval.metrics.sequence_labeling import get_entities
+from seqeval.metrics.sequence_labeling import f1_score, get_entities
 
 from bert import tokenization
 from bert.io.tables import DataError
@@ -20,7 +23,7 @@ from bert.tasks.label_schemes import Entity, convert_labels, entities_of, labels
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a", "b", "##b", ".", "-", "new", "york"]
 SCHEMES = [scheme for scheme in label_schemes.SCHEMES if scheme != "plain"]
 
-TYPES = st.sampled_from(["PER", "LOC", "creative-work"])
+TYPES = st.sampled_from(["PER", "LOC", "creative-work", label_schemes.UNTYPED])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -56,10 +59,17 @@ def test_hand_picked_spellings():
     "iob1": "I-A B-A I-A I-A O I-B I-B O",
     "bioes": "S-A B-A I-A E-A O B-B E-B O",
     "bilou": "U-A B-A I-A L-A O B-B L-B O",
+    "bmes": "S-A B-A M-A E-A O B-B E-B O",
+    "bmewo": "W-A B-A M-A E-A O B-B E-B O",
+    "bmeo": "B-A B-A M-A E-A O B-B E-B O",
   }
 
 
-@given(st.lists(st.one_of(st.just("O"), st.builds("{}-{}".format, st.sampled_from("BIES"), TYPES))))
+@given(
+  st.lists(
+    st.one_of(st.sampled_from("OBIES"), st.builds("{}-{}".format, st.sampled_from("BIES"), TYPES))
+  )
+)
 def test_any_sequence_is_read_as_seqeval_does(labels):
   wanted = [Entity(kind, first, last + 1) for kind, first, last in get_entities(labels)]
   assert entities_of(labels, "bioes") == wanted
@@ -73,13 +83,51 @@ def test_correcting_labels_changes_no_entity_and_ends(labels):
     assert convert_labels(right, scheme, scheme) == right
 
 
+@pytest.mark.parametrize(
+  ("labels", "scheme", "types"),
+  [
+    (["B", "I", "O", "B", "B"], "bio", ["O", "B", "I"]),
+    (["B", "M", "E", "O", "S"], "bmes", ["O", "B", "M", "E", "S"]),
+    (["B", "I", "L", "O", "U"], "bilou", ["O", "B", "I", "L", "U"]),
+  ],
+)
+def test_letters_without_types_are_one_type(tmp_path, labels, scheme, types):
+  path = write(tmp_path / "f", "".join(f"a {label}\n" for label in labels))
+  conll_file = read_conll(path, ConllFormat(scheme=scheme))
+  assert conll_file.examples[0].labels == labels
+  assert label_schemes.model_labels(conll_file.types(), scheme) == types
+  assert label_schemes.recognise(types) == scheme
+  predicted = [*labels[:3], "O", labels[4]]
+  scores = tagging.score([labels], [predicted], scheme, scheme)
+  bio = {"S": "B", "M": "I", "E": "I", "L": "I", "U": "B"}
+  gold, found = ([[bio.get(each, each) for each in ls]] for ls in (labels, predicted))
+  assert scores["f1"] == f1_score(gold, found)
+  assert scores["support__"] == len(get_entities(gold[0]))
+  assert 0 < scores["f1"] < 1 or scheme != "bio"
+
+
+def test_labels_with_and_without_a_type_are_refused(tmp_path):
+  path = write(tmp_path / "f", "a B-PER\nb O\nc B\n")
+  with pytest.raises(
+    DataError, match="line 3: the label 'B' has no type, but others have one: PER"
+  ):
+    read_conll(path)
+
+
+def test_plain_labels_that_spell_entities_are_named(tmp_path, caplog):
+  path = write(tmp_path / "f", "a B\nb I\nc O\n")
+  with caplog.at_level("WARNING"):
+    read_conll(path, ConllFormat(scheme="plain"))
+  assert "all labels fit --label_scheme=bio" in caplog.text
+
+
 def test_plain_labels_are_tags():
   labels = ["DET", "NOUN", "NOUN", "O"]
   assert convert_labels(labels, "plain", "plain") == labels
   assert tagging.score([labels], [["DET", "NOUN", "VERB", "O"]], "plain", "plain")["f1"] == 0.75
 
 
-@pytest.mark.parametrize("label", ["PER", "B", "B-", "-PER", "S-PER", "o", "", "BI-PER"])
+@pytest.mark.parametrize("label", ["PER", "E", "B-", "-PER", "S-PER", "o", "", "BI-PER"])
 def test_a_label_of_no_scheme(label):
   with pytest.raises(ValueError, match=r"scheme bio, .* O, B-TYPE, I-TYPE"):
     label_schemes.split_label(label, "bio")
@@ -139,14 +187,156 @@ def test_words_with_blanks_in_a_file_with_tabs(tmp_path):
   assert read_conll(path, ConllFormat("\\t", token_column=-2)).examples[0].words[1] == "."
 
 
-@pytest.mark.parametrize(
-  ("last", "advice"),
-  [("E-PER", "All labels of the file fit --label_scheme=bioes."), ("NN", "Check --separator")],
+CONLLU = (
+  "# text = Vámonos al mar.\n1-2\tVámonos\t_\t_\t_\t_\t_\t_\t_\t_\n"
+  '1\tVamos\tir\tVERB\t_\t_\t0\troot\t_\t_\n2\t"\t"\tPUNCT\t_\t_\t1\tpunct\t_\t_\n'
+  '2.1\tmira\tmirar\tVERB\t_\t_\t_\t_\t_\t_\n3\t"\t"\tPUNCT\t_\t_\t1\tpunct\t_\t_\n'
 )
-def test_a_label_of_another_scheme_names_that_scheme(tmp_path, last, advice):
-  path = write(tmp_path / "f", f"a O\nb B-PER\nc {last}\n")
-  with pytest.raises(DataError, match=rf"line 3: the label '{last}' is not in .*{advice}"):
+CONLLU_FORMAT = ConllFormat("tab", 1, 3, "plain", "#")
+
+
+@pytest.mark.parametrize(
+  ("text", "advice"),
+  [
+    ("a O\nb B-PER\nc E-PER\n", "All labels of the file fit --label_scheme=bioes."),
+    ("a B-N\nb M-N\nc E-N\nd S-N\n", "All labels of the file fit --label_scheme=bmes."),
+    ("a W-N\nb B-N\nc M-N\nd E-N\n", "All labels of the file fit --label_scheme=bmewo."),
+    ("a B-N\nb M-N\nc E-N\nd B-N\n", "All labels of the file fit --label_scheme=bmeo."),
+    ("a B-N\nb I-N\nc E-N\nd B-N\n", "All labels of the file are of --label_scheme=bioes, but"),
+    ("a B\nb M\nc E\n", "All labels of the file fit --label_scheme=bmes."),
+    ("  O\na B-N\nb E-N\n", "All labels of the file fit --label_scheme=bioes."),
+    ("a B-N\nb M-N\nc M-N\nd O\ne X\n", "--label_scheme=bmes has 3 of the 4 labels other"),
+    ("a B\nb E\nc ADJ\n", "For tags, such as parts of speech, give --label_scheme=plain."),
+    ("a DET\nb NOUN\n", "For tags, such as parts of speech, give --label_scheme=plain."),
+    ("a O\nb B-PER\nc NN\n", "Check --separator, --token_column and --label_column, or skip"),
+    ("# http://a [2009]\n1 a B-PER\n", "If lines that begin with # are comments, give --comm"),
+    (CONLLU, "These are columns of CoNLL-U. For parts of speech give --separator=tab --token_col"),
+  ],
+)
+def test_a_file_of_another_format_names_flags_that_read_it(tmp_path, text, advice):
+  path, skip = write(tmp_path / "f", text), text.startswith("  ")
+  with pytest.raises(DataError) as failure:
+    read_conll(path, skip_bad_rows=skip)
+  assert failure.value.advice.startswith(advice)
+  if not advice.startswith(("--", "If", "Check")):
+    flags = re.findall(r"--(?:label_(?=scheme))?(\w+)='?(#|\w+)", failure.value.advice)
+    values = {flag: int(value) if value.isdecimal() else value for flag, value in flags}
+    assert read_conll(path, ConllFormat(**values), skip_bad_rows=skip).has_labels
+
+
+def test_ranges_and_empty_nodes_of_conllu_are_not_words(tmp_path):
+  conll_file = read_conll(write(tmp_path / "f", CONLLU), CONLLU_FORMAT)
+  assert conll_file.examples[0].words == ["Vamos", '"', '"']
+  assert conll_file.types() == {"VERB", "PUNCT"}
+  conll_files.write_conll(tmp_path / "g", conll_file, [["X", "Y", "Z"]])
+  lines = (tmp_path / "g").read_text().splitlines()
+  assert [line.split("\t")[10:] for line in lines] == [[], ["_"], ["X"], ["Y"], ["_"], ["Z"]]
+  again = read_conll(tmp_path / "g", dataclasses.replace(CONLLU_FORMAT, label_column=-1))
+  assert (again.examples[0].words, again.examples[0].labels) == (
+    ["Vamos", '"', '"'],
+    ["X", "Y", "Z"],
+  )
+
+
+ROWS = [
+  ["Sentence: 1", "of", "IN", "O"],
+  ["", ",", ",", "O"],
+  ["", '"', "``", "O"],
+  ["Sentence: 2", "10,000", "CD", "B-x"],
+  ["", 'a\tb"c', ";", "O"],
+]
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("separator", ["comma", "tab", ";", "|", "space", "whitespace"])
+def test_quotes_of_csv_are_read_as_the_csv_module_reads_them(tmp_path, separator, quoting):
+  characters = {"comma": ",", "tab": "\t", "space": " ", "whitespace": "\t"}.get(
+    separator, separator
+  )
+  rows = [row[:] for row in ROWS]
+  if separator == "whitespace":
+    rows = [[name.replace(" ", "") or "x", *rest] for name, *rest in rows]
+  with (tmp_path / "f").open("w", newline="") as file:
+    csv.writer(file, delimiter=characters, quoting=quoting, lineterminator="\n").writerows(rows)
+  conll_file = read_conll(tmp_path / "f", ConllFormat(separator, 1))
+  words, labels = [row[1] for row in rows], [row[3] for row in rows]
+  assert [example.words for example in conll_file.examples] == [words[:3], words[3:]]
+  assert [example.labels for example in conll_file.examples] == [labels[:3], labels[3:]]
+  conll_files.write_conll(tmp_path / "g", conll_file, [["O"] * 3, ["B-y", "O"]])
+  again = read_conll(tmp_path / "g", ConllFormat(separator, 1))
+  assert [example.words for example in again.examples] == [words[:3], words[3:]]
+  assert again.types() == {"y"}
+
+
+@pytest.mark.parametrize("line", ['"\t"\tO', '"a"\tX\tO', '""\tX\tO', '"""\tX\tO', '"a\tb\tO'])
+def test_quotes_of_a_text_with_tabs_are_words(tmp_path, line):
+  path = write(tmp_path / "f", f"{line}\na\tX\tO\n")
+  assert read_conll(path, ConllFormat("tab")).examples[0].words == [line.split("\t")[0], "a"]
+
+
+def test_a_quote_that_does_not_close(tmp_path):
+  path = write(tmp_path / "f", 'a,O\n",O\nb,O\n')
+  with pytest.raises(
+    DataError, match=r'line 2: the quoting is broken .* \(""\), or skip such rows'
+  ):
+    read_conll(path, ConllFormat("comma"))
+  conll_file = read_conll(path, ConllFormat("comma"), skip_bad_rows=True)
+  assert conll_file.examples[0].words == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+  ("bad", "separator", "reason"),
+  [
+    ("  O", "whitespace", "the word is empty or a blank: '  O'"),
+    ("\tO", "whitespace", "the word is empty or a blank"),
+    ("  O", "space", "the word is empty or a blank"),
+    (" \tO", "tab", "the word is empty or a blank"),
+    (",O", "comma", "the word is empty or a blank"),
+    ("b", "whitespace", "the line has a word, but no label"),
+    ("b X-", "whitespace", "the label 'X-' is not in the scheme bio"),
+    ("b\xff O", "space", "the row is not valid UTF-8"),
+  ],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_bad_row_is_named_and_skipped(tmp_path, caplog, bad, separator, reason, place):
+  mark = {"tab": "\t", "comma": ","}.get(separator, " ")
+  lines = [
+    f"{word}{mark}{label}" for word, label in (("北", "B-L"), ("京", "I-L"), ("\u3000", "O"))
+  ]
+  path = write(tmp_path / "f", "\n".join([*lines[:place], bad, *lines[place:]]))
+  if "\xff" in bad:
+    path.write_bytes(path.read_bytes().replace("\xff".encode(), b"\xff"))
+  conll_format = ConllFormat(separator)
+  with pytest.raises(DataError, match=rf"line {place + 1}: {re.escape(reason)}.*--skip_bad_rows"):
+    read_conll(path, conll_format)
+  with caplog.at_level("WARNING"):
+    conll_file = read_conll(path, conll_format, skip_bad_rows=True)
+  assert conll_file.examples[0].words == ["北", "京", "\u3000"]
+  assert [error.line for error in conll_file.bad_rows] == [place + 1]
+  assert "Skipped 1 malformed row(s)" in caplog.text
+  conll_files.write_conll(tmp_path / "g", conll_file, [["O"] * 3])
+  written = (tmp_path / "g").read_text().splitlines()
+  assert written[:place] + written[place + 1 :] == [f"{line}{mark}O" for line in lines]
+
+
+def test_a_blank_word_before_more_columns_is_not_the_next_column(tmp_path):
+  path = write(tmp_path / "f", "  NN O\na DT O\nb DT B-L\n")
+  with pytest.raises(DataError, match="line 1: the word is empty or a blank"):
     read_conll(path)
+  assert read_conll(path, skip_bad_rows=True).examples[0].words == ["a", "b"]
+  assert read_conll(write(path, "  a\nb\n"), needs_labels=False).examples[0].words == ["a", "b"]
+
+
+def test_a_skipped_row_of_unicode_spaces_ends_the_sentence(tmp_path):
+  path = write(tmp_path / "f", "a O\n\u3000\nb O\n")
+  examples = read_conll(path, skip_bad_rows=True).examples
+  assert [example.words for example in examples] == [["a"], ["b"]]
+
+
+def test_skipping_rows_keeps_a_test_file_without_labels(tmp_path):
+  path = write(tmp_path / "f", "a\nb\nc O\n")
+  found = read_conll(path, needs_labels=False, skip_bad_rows=True)
+  assert (found.examples[0].words, found.has_labels, found.bad_rows) == (["a", "b", "c"], False, [])
 
 
 def test_a_file_to_predict_may_lack_labels(tmp_path):
