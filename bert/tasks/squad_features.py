@@ -97,13 +97,22 @@ class WindowMap(Mapping):
     >>> word_of = WindowMap(5, array.array("i", [0, 0, 1]))
     >>> word_of[7], 4 in word_of, dict(word_of)
     (1, False, {5: 0, 6: 0, 7: 1})
+
+  Attributes:
+    before: of a map to words, the pieces of the first word that are before the window.
   """
 
-  __slots__ = ("_first", "_kind", "_values")
+  __slots__ = ("_first", "_kind", "_values", "before")
 
-  def __init__(self, first: int, values: Sequence, kind: Callable[[Any], Any] = int):
+  def __init__(
+    self,
+    first: int,
+    values: Sequence,
+    kind: Callable[[Any], Any] = int,
+    before: Sequence[str] = (),
+  ):
     """Maps `first`, `first + 1`, ... to `values`, each turned into a `kind`."""
-    self._first, self._values, self._kind = first, values, kind
+    self._first, self._values, self._kind, self.before = first, values, kind, before
 
   def __getitem__(self, position):
     index = position - self._first
@@ -406,6 +415,10 @@ def _windows(
   first = layout.start_of_second(len(query))
   for index, (span, flags) in enumerate(zip(spans, context_flags, strict=True)):
     end = span.start + span.length
+    before = []
+    if document.first_piece_of_word:
+      word = document.word_of_piece[span.start]
+      before = document.pieces[document.first_piece_of_word[word] : span.start]
     tokens, segment_ids = layout.join(query, document.pieces[span.start : end])
     pad_ids, padding = layout.padding(tokens, max_seq_length)
     feature = InputFeatures(
@@ -413,7 +426,7 @@ def _windows(
       example_index=None,
       doc_span_index=index,
       tokens=tokens,
-      token_to_orig_map=WindowMap(first, document.word_of_piece[span.start : end]),
+      token_to_orig_map=WindowMap(first, document.word_of_piece[span.start : end], before=before),
       token_is_max_context=WindowMap(first, flags, bool),
       input_ids=tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
       input_mask=[1] * len(tokens) + padding,
