@@ -415,7 +415,7 @@ _FORM = (
 _ANSWERS = 'Its form is "answers": [{"text": "...", "answer_start": 12}].'
 # Key -> what its place should look like.
 _FORMS = {
-  **dict.fromkeys(("data", "paragraphs", "context", "qas"), _FORM),
+  **dict.fromkeys(("data", "paragraphs", "context", "qas", "id", "question"), _FORM),
   **dict.fromkeys(("answers", "text", "answer_start"), _ANSWERS),
 }
 _KIND_NAMES = {

@@ -276,7 +276,7 @@ def test_rows_of_a_test_set_whose_answers_are_hidden(tmp_path, caplog):
     (json.dumps(row()) + "\n7", "line 2 is 7, not an object"),
     ('{\n"data": []\n}\n{\n}', r"line 4: the file is not JSON \(Extra data\)"),
     (json.dumps(row(answers=())), "Use --version_2_with_negative"),
-    (json.dumps({**row(), "id": None}), "line 1|the file: 'id' is null"),
+    (json.dumps({**row(), "id": None}), "the file: 'id' is null"),
     (
       json.dumps(row() | {"answers": {"text": ["a", "b"], "answer_start": [1]}}),
       r"'answers' has 2 text\(s\) and 1 answer_start\(s\)",
