@@ -226,12 +226,12 @@ def test_questions_in_json_lines(good_set, tmp_path):
   path = tmp_path / "train.jsonl"
   rows = [
     {
-      "context": TEXTS[0],
-      "question": "who?",
-      "id": str(number),
-      "answers": {"text": [TEXTS[0][:3]] if number else [], "answer_start": [0] if number else []},
+      "context": text,
+      "question": f"who is {text}",
+      "id": text,
+      "answers": {"text": [text[:3]] if number else [], "answer_start": [0] if number else []},
     }
-    for number in range(3)
+    for number, text in enumerate(TEXTS[:3])
   ]
   write_lines(path, map(json.dumps, rows))
   assert data_checks.recognise(str(path)) == "squad"
