@@ -40,7 +40,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.steps import log_sizes
-from bert.tasks import constant_answers, squad_features, squad_scores
+from bert.tasks import constant_answers, spans_shown, squad_features, squad_scores
 from bert.tasks.answer_texts import get_final_text
 from bert.tasks.squad import SquadExample, read_squad_examples
 from bert.tasks.squad_answers import (
@@ -77,9 +77,13 @@ RawResult = collections.namedtuple("RawResult", ["unique_id", "start_logits", "e
 def define_flags() -> None:
   """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
   with flag_groups.flag_group("Task and data"):
-    path_flags.define("train_file", None, "SQuAD's JSON to train on, such as train-v1.1.json.")
     path_flags.define(
-      "predict_file", None, "SQuAD's JSON to answer, such as dev-v1.1.json; answers may be missing."
+      "train_file", None, "SQuAD's JSON to train on, such as train-v1.1.json, or JSON Lines."
+    )
+    path_flags.define(
+      "predict_file",
+      None,
+      "SQuAD's JSON to answer, such as dev-v1.1.json, or JSON Lines; answers may be missing.",
     )
     shared_flags.define_run_flags(
       do_predict="Whether to answer the questions of --predict_file.",
@@ -273,11 +277,14 @@ class QuestionAnswering(Task):
   unit = "questions"
   informative_flags = (
     *("train_file", "doc_stride", "max_query_length", "pad_to_longest"),
-    *("null_score_diff_threshold", "beam_size", "start_n_top", "end_n_top"),
+    *("null_score_diff_threshold", "beam_size", "start_n_top", "end_n_top", "answer_scores"),
   )
   # A model of either version may answer the questions of both.
   ignored_in_eval = ("version_2_with_negative",)
-  task_flags = ("doc_stride", "max_query_length", "version_2_with_negative", "pad_to_longest")
+  task_flags = (
+    *("doc_stride", "max_query_length", "version_2_with_negative", "pad_to_longest"),
+    "answer_scores",
+  )
   result_keys = result_files.ORIGINAL_KEYS
   problem_type = "spans"
   keeps_records = True  # windows, to find answers in them
@@ -350,12 +357,14 @@ class QuestionAnswering(Task):
       if split == "train":
         return examples
       self.dev = examples
+      squad_scores.warn_of_words(examples, file, settings.answer_scores)
       return [DataSet("dev", examples, record_name="dev")]
     questions = read_squad_examples(settings.predict_file, False, is_v2)
     if settings.do_eval and all(example.answers is None for example in questions):
       raise ValueError(
         f"--do_eval: {settings.predict_file} has no correct answers. Use --do_predict."
       )
+    squad_scores.warn_of_words(questions, settings.predict_file, settings.answer_scores)
     return [DataSet("test", questions, record_name="eval")]
 
   scored_split = "test"
@@ -381,7 +390,11 @@ class QuestionAnswering(Task):
     if None in correct.values():
       raise KeyError("answers")
     evaluate = squad_scores.evaluate_v2 if is_v2 else squad_scores.evaluate_v1
-    return evaluate(correct, predicted)
+    return evaluate(correct, predicted, rules=self.settings.answer_scores)
+
+  def shown(self, answering):
+    """Marks the answer in the paragraph."""
+    return spans_shown.Spans(self.settings.answer_scores)
 
   def texts(self, example):
     """Returns the question and its paragraph."""
@@ -463,7 +476,10 @@ class QuestionAnswering(Task):
     windows = self.windows["dev"]
     results = [self._result(w, **p) for w, p in zip(windows, predictions, strict=True)]
     answers = self._answers_of(self.dev, windows, results)
-    return squad_scores.evaluate_answers(answers, self.settings.version_2_with_negative)
+    settings = self.settings
+    return squad_scores.evaluate_answers(
+      answers, settings.version_2_with_negative, settings.answer_scores
+    )
 
   def use(self, run, checkpoint_path):
     """Answers the questions, and scores the answers where the correct ones are known."""
@@ -538,7 +554,9 @@ class QuestionAnswering(Task):
     if not options["version_2_with_negative"] or options["null_score_diff_threshold"] is not None:
       return answers
     known = [each for each in answers if each.example.answers is not None]
-    threshold = squad_scores.evaluate_answers(known, True)["best_f1_thresh"] if known else 0.0
+    rules = self.settings.answer_scores
+    scores = squad_scores.evaluate_answers(known, True, rules) if known else {}
+    threshold = scores.get("best_f1_thresh", 0.0)
     logging.info("--null_score_diff_threshold=%g, the best for these questions.", threshold)
     return [with_threshold(each, threshold, self.answer_head.kind) for each in answers]
 
@@ -550,7 +568,7 @@ class QuestionAnswering(Task):
     settings = self.settings
     is_v2 = settings.version_2_with_negative
     write_answers(answers, list(map(settings.path, ANSWER_FILES)), is_v2)
-    return squad_scores.known_scores(answers, is_v2, settings.predict_file)
+    return squad_scores.known_scores(answers, is_v2, settings.predict_file, settings.answer_scores)
 
   def export_options(self):
     """Returns how paragraphs are read, and how answers are chosen."""

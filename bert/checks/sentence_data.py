@@ -18,8 +18,8 @@ _FLAGS = (
 class SentenceData(TaskData):
   """Texts or pairs of texts with labels, in a folder with train, dev and test."""
 
-  endings = (".csv", ".jsonl")
-  weak_endings = (".tsv",)
+  endings = (".csv",)
+  weak_endings = (".tsv", ".jsonl")
   reads_folder = True
 
   def sets(self, names):

@@ -18,8 +18,9 @@ class SquadData(TaskData):
 
   @classmethod
   def looks_like(cls, head):
-    """Looks for the first key of a file."""
-    return re.match(r'\s*\{\s*"(data|version)"', head) is not None
+    """Looks for the first key of a file, or for those of JSON Lines."""
+    keys = ('"context"', '"question"', '"answers"')
+    return re.match(r'\s*\{\s*"(data|version)"', head) is not None or all(k in head for k in keys)
 
   def read(self, name):
     """Reads a file, and counts answers that are not where it says, if they are to train on."""
@@ -28,7 +29,7 @@ class SquadData(TaskData):
       content = reader.read()
     questions, answered = content.count(b'"question"'), content.count(b'"answer_start"') > 0
     answered = answered and self._trains_on(name)
-    has_negative = b'"is_impossible"' in content
+    has_negative = re.search(rb'"is_impossible"|"text":\s*\[\s*\]', content) is not None
     examples = squad.read_squad_examples(name, answered, has_negative)
     if lost := questions - len(examples):
       # Few are in the official file, too; many are a fault of the program that wrote it.

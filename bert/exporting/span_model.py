@@ -12,9 +12,8 @@ divided into windows, and of all spans of all windows the best is chosen, with t
 and the same rules. So a file's questions have the answers of predictions.json, and their places and
 probabilities are those of predictions_detailed.jsonl, but for these cases:
 
-* In a word that repeats a text, such as `3-3`, run_squad takes the first place where the answer's
-  letters are found in that word; here it is the place that the model has chosen. The texts are
-  equal except for case and accents.
+* In a word that repeats a text, such as `US-us`, predictions.json has the first occurrence, as in
+  the original, which may differ in case and accents; predictions_detailed.jsonl has the chosen one.
 * Within one answer, a word whose normalisation has lost a letter (an accent typed on its own) and
   one that has gained a letter (Hangul) balance each other in run_squad's count of letters.
 * A word of more than 200 characters that merely touches an answer: `(` before it, say.
@@ -26,7 +25,7 @@ probabilities are those of predictions_detailed.jsonl, but for these cases:
 
 `Predictor.load` answers as run_squad.py does, see `tasks/span_answers.py`.
 
-(With made-up scores for the windows of 1,678 questions, twice, the first case came up three times
+(With synthetic scores for the windows of 1,678 questions, twice, the first case came up three times
 and the second and third not at all; all texts were equal.)
 
 Letters in shapes: B = batch size, S = sequence length, W = words of all paragraphs, P = their

@@ -7,6 +7,7 @@ from bert.model.configuration import BertConfig
 from bert.model.families import ALBERT
 from bert.scripts import command_line, flag_groups
 from bert.scripts.run_settings import RunSettings
+from bert.tasks.squad_scores import RULES
 
 _OF_ELECTRA = (
   *("joint_prediction", "answerable_classifier", "answerable_uses_start_logits"),
@@ -31,6 +32,14 @@ def define_answer_flags() -> None:
     )
     flags.DEFINE_bool(
       "verbose_logging", False, "Log each answer whose place in the text is not found exactly."
+    )
+    flags.DEFINE_enum(
+      "answer_scores",
+      "squad",
+      list(RULES),
+      "The script whose exact match and F1 to compute. squad: over words between spaces. For "
+      "languages without spaces: cmrc2018, over the longest common run of Chinese characters and "
+      "words, or drcd, over characters.",
     )
     flags.DEFINE_enum(
       "answer_head",

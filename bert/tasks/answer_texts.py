@@ -7,10 +7,13 @@ Pure Python, no TensorFlow.
 
 import functools
 import itertools
+from collections.abc import Callable, Sequence
 
 from absl import logging
 
 from bert.tokenization import BasicTokenizer
+
+Span = tuple[int, int]
 
 
 def get_final_text(
@@ -32,16 +35,28 @@ def get_final_text(
     >>> get_final_text("steve smith", "Steve Smith's", do_lower_case=True)
     'Steve Smith'
   """
-  start, end = align(pred_text, orig_text, do_lower_case, verbose_logging)
+  (start, end), _ = align(pred_text, orig_text, do_lower_case, verbose_logging)
   return orig_text[start:end]
 
 
-def align(pred_text: str, orig_text: str, do_lower_case: bool, verbose: bool) -> tuple[int, int]:
-  """Finds start and end (exclusive) of that part in `orig_text`, see `get_final_text`."""
-  everything = 0, len(orig_text)
+def align(
+  pred_text: str,
+  orig_text: str,
+  do_lower_case: bool,
+  verbose: bool,
+  pieces_to_start: Callable[[], Sequence[str]] | None = None,
+) -> tuple[Span, Span]:
+  """Finds start and end (exclusive) of that part in `orig_text`, see `get_final_text`.
+
+  The first span is the original's, the first occurrence; the second is the occurrence that begins
+  with the last of `pieces_to_start`, the pieces of the first word up to there. Without them, and
+  where it is not found, both are the same.
+  """
+  everything = (0, len(orig_text)), (0, len(orig_text))
   # Tokenization never looks beyond a space, and words are often repeated: look them up.
   words = (_tokenize_word(word, do_lower_case) for word in orig_text.split(" "))
-  tokenized = " ".join(itertools.chain.from_iterable(words))
+  tokens = list(itertools.chain.from_iterable(words))
+  tokenized = " ".join(tokens)
   start = tokenized.find(pred_text)
   if start == -1:
     _explain(verbose, "Unable to find text: '%s' in '%s'", pred_text, orig_text)
@@ -56,9 +71,29 @@ def align(pred_text: str, orig_text: str, do_lower_case: bool, verbose: bool) ->
   if not count or pred_text[0] == " " or pred_text[-1] == " ":
     _explain(verbose, "Couldn't map '%s'", pred_text)
     return everything
-  first = start - tokenized.count(" ", 0, start)  # letters before it
   places = [i for i, char in enumerate(orig_text) if char != " "]
-  return places[first], places[first + count - 1] + 1
+
+  def span_at(index: int) -> Span:
+    first = index - tokenized.count(" ", 0, index)  # letters before it
+    return places[first], places[first + count - 1] + 1
+
+  found = span_at(start)
+  if pieces_to_start is None or tokenized.find(pred_text, start + 1) == -1:
+    return found, found
+  chosen = _start_of_piece(tokens, pieces_to_start())
+  return found, span_at(chosen) if tokenized.startswith(pred_text, chosen) else found
+
+
+def _start_of_piece(tokens: Sequence[str], pieces: Sequence[str]) -> int:
+  """Finds where the last of `pieces` begins in the joined `tokens`, whose first pieces they are.
+
+  Example:
+    >>> _start_of_piece(["maier", "-", "meyer"], ["mai", "##er", "-", "me", "##y", "##er"])
+    11
+  """
+  firsts = [index for index, piece in enumerate(pieces) if not piece.startswith("##")] or [0]
+  before = sum(len(token) + 1 for token in tokens[: len(firsts) - 1])
+  return before + sum(len(piece.removeprefix("##")) for piece in pieces[firsts[-1] : -1])
 
 
 @functools.lru_cache(maxsize=1 << 18)
@@ -79,14 +114,15 @@ def _explain(verbose: bool, message: str, *texts: str) -> None:
 def context_span(example, answer) -> tuple[int, int] | None:
   """Finds start and end (exclusive) of an answer in the context; None if it is not from there.
 
-  The text between them is the answer, except that the answer has one space between two words.
+  The text between them is the answer's `text_at_start`, except that this has one space between two
+  words.
   """
   if answer.start is None or not answer.text or example.word_starts is None:
     return None
   if answer.first_word is None:
-    return answer.start, answer.start + len(answer.text)
+    return answer.start, answer.start + len(answer.text_at_start)
   start = _context_offset(example, answer.first_word, answer.start)
-  last = _context_offset(example, answer.first_word, answer.start + len(answer.text) - 1)
+  last = _context_offset(example, answer.first_word, answer.start + len(answer.text_at_start) - 1)
   return start, last + 1
 
 

@@ -193,7 +193,7 @@ class SpanAnswers(Answering):
     start, end = answer_texts.context_span(found.example, prediction) or (-1, -1)
     is_scored = is_span or self._null_competes
     answer = {
-      "answer": prediction.text if is_span else "",
+      "answer": prediction.text_at_start if is_span else "",
       "end": end,
       "probability": found.probability if is_scored else 0.0,
       "score": prediction.score if is_scored else 0.0,

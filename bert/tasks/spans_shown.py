@@ -1,5 +1,6 @@
 """How answers to questions are shown: the paragraph with the answer marked, and the right ones."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,10 @@ class Spans(Shown):
   )
   group_name = "question word"
 
+  def __init__(self, rules: str = "squad"):
+    """Compares answers by one of `squad_scores.RULES`."""
+    self._rules = rules
+
   def case(self, item, gold, answer):
     """Marks the answer; `gold` are the right answers, none where there is none."""
     predicted = answer["answer"] or NO_ANSWER
@@ -29,9 +34,10 @@ class Spans(Shown):
     if gold is None:
       return found
     right = list(dict.fromkeys(gold)) or [""]
-    best = max(squad_scores.compute_f1(text, answer["answer"]) for text in right)
+    both = [(text, answer["answer"], self._rules) for text in right]
+    best = max(itertools.starmap(squad_scores.compute_f1, both))
     found.gold = " / ".join(text or NO_ANSWER for text in right)
-    found.is_right = any(squad_scores.compute_exact(text, answer["answer"]) for text in right)
+    found.is_right = any(itertools.starmap(squad_scores.compute_exact, both))
     found.loss = 1 - best
     found.group = _kind_of(str(item["question"]))
     return found

@@ -1,4 +1,4 @@
-"""SQuAD: questions about a paragraph, read from its JSON files.
+"""SQuAD: questions about a paragraph, read from JSON files in SQuAD's form or JSON Lines.
 
   examples = read_squad_examples("dev-v1.1.json", is_training=False)
 
@@ -10,12 +10,13 @@ answers (`squad_answers.py`), which are scored (`squad_scores.py`). Pure Python,
 """
 
 import bisect
+import itertools
 import json
 import os
 import re
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -100,14 +101,18 @@ class _Paragraph(NamedTuple):
 def read_squad_examples(
   input_file: str | os.PathLike, is_training: bool, version_2_with_negative: bool = False
 ) -> list[SquadExample]:
-  """Reads a JSON file of SQuAD.
+  """Reads a JSON file of SQuAD, or JSON Lines with `context`, `question` and `answers` in each.
+
+  JSON Lines, or a list of such objects, are what `datasets` writes: `answers` has a list of `text`
+  and one of `answer_start`. There a question is impossible if the lists are empty; with
+  `version_2_with_negative` one whose answers have no text is impossible in either form.
 
   In training, a question whose answer is not at the position given in the file is skipped with a
   warning, and the first of several answers is used; the numbers of both are logged, and that of
   answers whose words are there, but not at exactly that character.
 
   Args:
-    input_file: path of a `.json` or `.json.gz`.
+    input_file: path of a JSON file, which may be compressed as `.gz`.
     is_training: whether every question needs an answer. Otherwise answers may be missing.
     version_2_with_negative: whether questions may have no answer, as marked by `is_impossible`.
 
@@ -136,6 +141,7 @@ class _Reader:
     self._path, self._is_training, self._version_2 = os.fspath(path), is_training, version_2
     self._seen: set[str] = set()
     self._questions_read = self._repeated = self._several = self._not_found = self._beside = 0
+    self._without_text = self._derived = 0
     self._errors: list[DataError] = []
 
   def read(self) -> list[SquadExample]:
@@ -152,6 +158,12 @@ class _Reader:
         examples.append(example)
     if self._errors:
       raise self._all_errors()
+    if not self._is_training and examples and self._derived == len(examples):
+      logging.warning(
+        "%s: all lists of answers are empty, so the answers are not known.", self._path
+      )
+      for example in examples:
+        example.answers = None
     self._report(len(examples))
     return examples
 
@@ -165,22 +177,63 @@ class _Reader:
     return DataError(reason, first.file, first.line, first.advice)
 
   def _questions(self) -> Iterator[tuple[_Paragraph, dict, str]]:
-    for i, entry in enumerate(self._get(self._load(), "data", list, "the file")):
-      paragraphs = self._get(entry, "paragraphs", list, f"data[{i}]")
-      for j, paragraph in enumerate(paragraphs):
-        place = f"data[{i}].paragraphs[{j}]"
-        context = self._get(paragraph, "context", str, place)
+    shared = None
+    for paragraph, place in self._paragraphs():
+      context = self._get(paragraph, "context", str, place)
+      if shared is None or shared.context != context:  # JSON Lines repeat it
         shared = _Paragraph(context, *split_words(context))
-        for k, qa in enumerate(self._get(paragraph, "qas", list, place)):
-          yield shared, qa, f"{place}.qas[{k}]"
+      if _is_question(paragraph):
+        yield shared, self._with_list(paragraph, place), place
+        continue
+      for k, qa in enumerate(self._get(paragraph, "qas", list, place)):
+        yield shared, qa, f"{place}.qas[{k}]"
 
-  def _load(self):
+  def _paragraphs(self) -> Iterator[tuple[Any, str]]:
+    for entry, place in self._entries():
+      if _is_question(entry):
+        yield entry, place
+        continue
+      for j, paragraph in enumerate(self._get(entry, "paragraphs", list, place)):
+        yield paragraph, f"{place}.paragraphs[{j}]"
+
+  def _entries(self) -> Iterator[tuple[Any, str]]:
+    for value, place in self._load():
+      if isinstance(value, list):
+        yield from ((entry, f"[{i}]") for i, entry in enumerate(value))
+      elif _is_question(value):
+        yield value, place
+      else:
+        for i, entry in enumerate(self._get(value, "data", list, place)):
+          yield entry, f"data[{i}]"
+
+  def _with_list(self, qa, place) -> dict:
+    """Returns a line's question with `answers` and `is_impossible` in SQuAD's form."""
+    answers = qa.get("answers")
+    if isinstance(answers, dict):
+      texts, starts = (
+        [] if value is None else value if isinstance(value, list) else [value]
+        for value in (answers.get("text"), answers.get("answer_start"))
+      )
+      if len(starts) != len(texts) and (starts or self._is_training):
+        reason = f"{place}: 'answers' has {len(texts)} text(s) and {len(starts)} answer_start(s)."
+        raise DataError(reason, self._path, advice=_ANSWERS)
+      answers = [
+        {"text": text} if start is None else {"text": text, "answer_start": start}
+        for text, start in itertools.zip_longest(texts, starts)
+      ]
+    if "is_impossible" not in qa:
+      qa = {**qa, "is_impossible": answers == []}
+      self._derived += answers == []
+    return {**qa, "answers": answers}
+
+  def _load(self) -> list[tuple[Any, str]]:
+    """Reads what the file holds, and the name of its place: one value, or one a line."""
     try:
       with open_bytes(self._path) as reader:
         content = reader.read()
       if other := other_formats.find(content):
         raise DataError(f"the file is {other[0]}.", self._path, advice=other[1])
-      return json.loads(content.decode("utf-8-sig"))
+      return self._parse(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
       raise DataError(f"byte {error.start} is not UTF-8.", self._path) from None
     except json.JSONDecodeError as error:
@@ -196,6 +249,24 @@ class _Reader:
       raise DataError("the brackets are nested too deeply for SQuAD.", self._path) from None
     except OSError as error:
       raise DataError(f"the file cannot be read ({error.strerror or error}).", self._path) from None
+
+  def _parse(self, text: str) -> list[tuple[Any, str]]:
+    try:
+      return [(json.loads(text), "the file")]
+    except json.JSONDecodeError as error:
+      lines = [(line, n) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+      values = []
+      for line, number in lines if error.msg == "Extra data" else ():
+        try:
+          values.append((json.loads(line), f"line {number}"))
+        except json.JSONDecodeError as of_line:
+          if not values:
+            raise error from None  # not JSON Lines
+          reason = f"the line is not JSON ({of_line.msg}, character {of_line.pos + 1})."
+          raise DataError(reason, self._path, number) from None
+      if not values:
+        raise
+      return values
 
   def _get(self, record, key: str, kind: type | tuple[type, ...], place: str):
     """Returns `record[key]`, which must be a `kind`."""
@@ -216,6 +287,7 @@ class _Reader:
   def _example(self, paragraph, qa, place) -> SquadExample | None:
     qas_id = self._get(qa, "id", (str, int), place)
     place = f"question {qas_id!r}"
+    qa = self._without_empty_texts(qa)
     self._check_new(qas_id, place)
     if not paragraph.words:
       raise DataError(f"{place}: its context is empty.", self._path)
@@ -240,6 +312,17 @@ class _Reader:
       self._repeated += 1
     self._seen.add(str(qas_id))
 
+  def _without_empty_texts(self, qa) -> dict:
+    """Removes answers without text; in 2.0 a question that has no others is impossible."""
+    answers = qa.get("answers")
+    if not isinstance(answers, list) or not any(map(_has_no_text, answers)):
+      return qa
+    rest = [answer for answer in answers if not _has_no_text(answer)]
+    self._without_text += not rest
+    if rest:
+      return {**qa, "answers": rest}
+    return {**qa, "answers": rest, "is_impossible": True} if self._version_2 else qa
+
   def _answers(self, qa, place) -> list[str] | None:
     """Reads the texts of the correct answers; None if the file has no answers."""
     if qa.get("answers") is None:
@@ -256,7 +339,7 @@ class _Reader:
       example.start_position = example.end_position = -1
       return True
     if not example.answers:
-      advice = "It is marked as impossible: use --version_2_with_negative for such questions."
+      advice = "Use --version_2_with_negative where a paragraph does not answer some questions."
       if not qa.get("is_impossible"):
         advice = (
           'Remove the question, or mark it by "is_impossible": true (and all others by false) and '
@@ -269,6 +352,8 @@ class _Reader:
       )
     self._several += len(example.answers) > 1
     answer = qa["answers"][0]
+    if _has_no_text(answer):
+      return False
     start = self._get(answer, "answer_start", int, f"{place}, an answer")
     found = _find_words(paragraph, answer["text"], start)
     if found is None:
@@ -299,6 +384,13 @@ class _Reader:
       raise DataError(
         f"no answer to its {self._questions_read} questions is at the given position.", self._path
       )
+    without_text = "have an answer without text: "
+    if self._version_2:
+      without_text += "they count as questions without an answer"
+    else:
+      without_text += "if the paragraph does not answer them, use --version_2_with_negative"
+    if not num_examples and self._without_text:
+      raise DataError(f"all its questions {without_text}.", self._path)
     if not num_examples:
       raise DataError("the file contains no question.", self._path)
     for count, what in (
@@ -307,6 +399,7 @@ class _Reader:
         self._beside,
         "have an answer that is not exactly at its answer_start: its words are the answer",
       ),
+      (self._without_text, without_text),
       (self._several, "have several answers: the first one is used for training"),
       (self._repeated, "have the id of an earlier question"),
     ):
@@ -316,12 +409,13 @@ class _Reader:
 
 _FORM = (
   'SQuAD\'s form is {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", '
-  '"question": "...", "answers": [...]}]}]}]}.'
+  '"question": "...", "answers": [...]}]}]}]}. A line of JSON Lines is {"id": "...", '
+  '"context": "...", "question": "...", "answers": {"text": ["..."], "answer_start": [12]}}.'
 )
 _ANSWERS = 'Its form is "answers": [{"text": "...", "answer_start": 12}].'
 # Key -> what its place should look like.
 _FORMS = {
-  **dict.fromkeys(("data", "paragraphs", "context", "qas"), _FORM),
+  **dict.fromkeys(("data", "paragraphs", "context", "qas", "id", "question"), _FORM),
   **dict.fromkeys(("answers", "text", "answer_start"), _ANSWERS),
 }
 _KIND_NAMES = {
@@ -331,6 +425,16 @@ _KIND_NAMES = {
   bool: "true or false",
   (str, int): "text",
 }
+
+
+def _is_question(record) -> bool:
+  """Tells whether an object is a question with its paragraph, as in JSON Lines."""
+  return isinstance(record, dict) and "question" in record and "context" in record
+
+
+def _has_no_text(answer) -> bool:
+  text = answer.get("text") if isinstance(answer, dict) else None
+  return isinstance(text, str) and not text.strip()
 
 
 def _shown(value) -> str:

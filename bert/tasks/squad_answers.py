@@ -47,6 +47,14 @@ class Answer(NamedTuple):
   # the paragraph itself without `first_word`; None if it is not text of the paragraph.
   start: int | None = None
   first_word: int | None = None  # index of a word of the paragraph
+  # The text at `start`, where `text` is that of an earlier occurrence in the same words, which the
+  # original takes; they differ at most in case, accents and spaces.
+  chosen_text: str | None = None
+
+  @property
+  def text_at_start(self) -> str:
+    """The text at `start`."""
+    return self.text if self.chosen_text is None else self.chosen_text
 
   @property
   def score(self) -> float:
@@ -405,10 +413,20 @@ def _in_words(example, candidate, do_lower_case, verbose) -> Answer:
   pieces = " ".join(pieces.replace(" ##", "").replace("##", "").split())
   first_word = feature.token_to_orig_map[start]
   words = " ".join(example.doc_tokens[first_word : feature.token_to_orig_map[end] + 1])
-  begin, stop = answer_texts.align(pieces, words, do_lower_case, verbose)
-  return Answer(
-    words[begin:stop], start_logit, end_logit, feature.doc_span_index, begin, first_word
+  (first, last), (begin, stop) = answer_texts.align(
+    pieces, words, do_lower_case, verbose, lambda: _pieces_of_word_to(feature, start)
   )
+  text, chosen = words[first:last], words[begin:stop]
+  return Answer(text, start_logit, end_logit, feature.doc_span_index, begin, first_word, chosen)
+
+
+def _pieces_of_word_to(feature, position: int) -> list[str]:
+  """Lists the pieces of the word at a position up to it, also those before the window."""
+  words, first = feature.token_to_orig_map, position
+  while words.get(first - 1) == words[position]:
+    first -= 1
+  before = () if first - 1 in words else getattr(words, "before", ())
+  return [*before, *feature.tokens[first : position + 1]]
 
 
 def _in_context(example, candidate) -> Answer:
@@ -444,7 +462,7 @@ def _detailed_json(answers: QuestionAnswers) -> dict:
   start, end = answer_texts.context_span(answers.example, prediction) or (None, None)
   return {
     "id": answers.example.qas_id,
-    "text": prediction.text,
+    "text": prediction.text_at_start,
     "start": start,
     "end": end,
     "probability": answers.probability,

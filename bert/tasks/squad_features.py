@@ -11,6 +11,7 @@ original's, in a fraction of its time. Pure Python and NumPy, no TensorFlow.
 import array
 import functools
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,12 @@ from bert.tokenization import printable_text
 
 _FIRST_UNIQUE_ID = 1000000000
 _LOGGED_EXAMPLES = 20
+
+# Thai, Lao, Myanmar, Khmer, kana and Chinese characters.
+_WITHOUT_SPACES = re.compile(
+  "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+  "\U00020000-\U0003ffff]"
+)
 
 # With --pad_to_longest, this many windows are sorted by length together.
 _SORTED_WINDOWS = 4096
@@ -90,13 +97,22 @@ class WindowMap(Mapping):
     >>> word_of = WindowMap(5, array.array("i", [0, 0, 1]))
     >>> word_of[7], 4 in word_of, dict(word_of)
     (1, False, {5: 0, 6: 0, 7: 1})
+
+  Attributes:
+    before: of a map to words, the pieces of the first word that are before the window.
   """
 
-  __slots__ = ("_first", "_kind", "_values")
+  __slots__ = ("_first", "_kind", "_values", "before")
 
-  def __init__(self, first: int, values: Sequence, kind: Callable[[Any], Any] = int):
+  def __init__(
+    self,
+    first: int,
+    values: Sequence,
+    kind: Callable[[Any], Any] = int,
+    before: Sequence[str] = (),
+  ):
     """Maps `first`, `first + 1`, ... to `values`, each turned into a `kind`."""
-    self._first, self._values, self._kind = first, values, kind
+    self._first, self._values, self._kind, self.before = first, values, kind, before
 
   def __getitem__(self, position):
     index = position - self._first
@@ -277,24 +293,76 @@ def _target_pieces(example, document, tokenizer) -> tuple[int, int] | None:
   end = len(document.pieces) - 1
   if example.end_position < len(example.doc_tokens) - 1:
     end = document.first_piece_of_word[example.end_position + 1] - 1
-  return _improve_answer_span(document.pieces, start, end, tokenizer, example.orig_answer_text)
+  place = _pieces_at_answer_start(example, document, tokenizer)
+  return _improve_answer_span(
+    document.pieces, start, end, tokenizer, example.orig_answer_text, place
+  )
+
+
+class _Place(NamedTuple):
+  """Where the file says that an answer is, in tokens."""
+
+  first: int
+  last: int
+  # Whether they replace the answer's words where its own tokens are not found there: its text is at
+  # that place, and its words have letters of a script without spaces, so each may be a sentence.
+  replaces_words: bool
 
 
 def _improve_answer_span(
-  doc_tokens: Sequence[str], input_start: int, input_end: int, tokenizer, orig_answer_text: str
+  doc_tokens: Sequence[str],
+  input_start: int,
+  input_end: int,
+  tokenizer,
+  orig_answer_text: str,
+  place: _Place | None = None,
 ) -> tuple[int, int]:
   """Narrows an answer's words down to its exact tokens, if found: the first and the last.
 
   The answer "1895" lies in the word "(1895-1943)."; of its tokens only `1895` is the answer. The
   answer "Japan" within "Japanese" stays the whole word, which is a single token. `input_start` is
   the first token of the answer's first word, `input_end` the last of its last word.
+
+  Of several occurrences the original takes the first; this takes the closest to `place`.
   """
   answer = tokenizer.tokenize(orig_answer_text)
-  if answer:
-    for start in range(input_start, input_end - len(answer) + 2):
-      if doc_tokens[start : start + len(answer)] == answer:
-        return start, start + len(answer) - 1
-  return input_start, input_end
+  length = len(answer)
+  starts = [
+    start
+    for start in range(input_start, input_end - length + 2)
+    if answer and doc_tokens[start : start + length] == answer
+  ]
+  if place and place.replaces_words and place.first not in starts:
+    return place.first, place.last
+  if not starts:
+    return input_start, input_end
+  start = min(starts, key=lambda each: abs(each - place.first)) if place else starts[0]
+  return start, start + length - 1
+
+
+def _pieces_at_answer_start(example, document, tokenizer) -> _Place | None:
+  """Finds the tokens of the answer's first and last character; None if its place is not known."""
+  if example.answer_start is None or example.word_starts is None:
+    return None
+
+  def tokens_before(char: int, word: int) -> tuple[int, bool]:
+    # Tokens are chosen from left to right, so those before a character do not depend on the rest.
+    part = tokenizer.tokenize(example.doc_tokens[word][: char - example.word_starts[word]])
+    first = document.first_piece_of_word[word]
+    pairs = zip(part, document.pieces[first : first + len(part)], strict=False)
+    count = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return first + count, count == len(part)
+
+  start, limit = example.answer_start, example.answer_start + len(example.orig_answer_text)
+  first, _ = tokens_before(start, example.start_position)
+  after, is_whole = tokens_before(limit, example.end_position)
+  words = "".join(example.doc_tokens[example.start_position : example.end_position + 1])
+  return _Place(
+    first,
+    max(first, after - 1 if is_whole else after),
+    (example.context or "")[start:limit] == example.orig_answer_text
+    and _WITHOUT_SPACES.search(words) is not None,
+  )
 
 
 def _doc_spans(num_pieces: int, max_length: int, doc_stride: int) -> list[_DocSpan]:
@@ -347,6 +415,10 @@ def _windows(
   first = layout.start_of_second(len(query))
   for index, (span, flags) in enumerate(zip(spans, context_flags, strict=True)):
     end = span.start + span.length
+    before = []
+    if document.first_piece_of_word:
+      word = document.word_of_piece[span.start]
+      before = document.pieces[document.first_piece_of_word[word] : span.start]
     tokens, segment_ids = layout.join(query, document.pieces[span.start : end])
     pad_ids, padding = layout.padding(tokens, max_seq_length)
     feature = InputFeatures(
@@ -354,7 +426,7 @@ def _windows(
       example_index=None,
       doc_span_index=index,
       tokens=tokens,
-      token_to_orig_map=WindowMap(first, document.word_of_piece[span.start : end]),
+      token_to_orig_map=WindowMap(first, document.word_of_piece[span.start : end], before=before),
       token_is_max_context=WindowMap(first, flags, bool),
       input_ids=tokenizer.convert_tokens_to_ids(tokens) + pad_ids,
       input_mask=[1] * len(tokens) + padding,

@@ -3,19 +3,26 @@
   evaluate_v1({"q1": ["in 1997", "1997"]}, {"q1": "1997"})   # {"exact_match": 100.0, "f1": 100.0}
 
 The scores are those of evaluate-v1.1.py and evaluate-v2.0.py (Rajpurkar et al. 2016,
-arXiv:1606.05250, and 2018, arXiv:1806.03822): percentages, under the same names. Pure Python.
+arXiv:1606.05250, and 2018, arXiv:1806.03822): percentages, under the same names. Other `RULES`
+compare answers in languages without spaces. Pure Python.
 """
 
 import collections
+import difflib
+import functools
 import itertools
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from absl import logging
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+# More characters than between two spaces of any language that has them.
+_LONG_WORDS = 12
 
 Scores = Mapping[str, float]
 
@@ -44,13 +51,56 @@ def normalize_answer(text: str) -> str:
   return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def compute_exact(gold: str, predicted: str) -> float:
+class Rules(NamedTuple):
+  """How two answers are compared."""
+
+  normalize: Callable[[str], str]
+  split: Callable[[str], Sequence[str]]  # into the units that F1 counts
+  overlap: Callable[[Sequence[str], Sequence[str]], int]  # counts the units of both
+
+
+def _common(units: Sequence[str], others: Sequence[str]) -> int:
+  return sum((collections.Counter(units) & collections.Counter(others)).values())
+
+
+def _longest_common_run(units: Sequence[str], others: Sequence[str]) -> int:
+  return difflib.SequenceMatcher(None, units, others, False).find_longest_match().size
+
+
+# As cmrc2018_evaluate.py splits: each Chinese character (of this range), and the words of NLTK in
+# the text between them, but for English contractions and "...".
+_UNITS_OF_CMRC = re.compile(
+  r"""[\u4e00-\u9fa5;@#$%&?!()\[\]{}<>"]|,(?!\d)|\.(?=\s*(?:[\u4e00-\u9fa5]|$))"""
+  r"""|(?:(?!\.\s*(?:[\u4e00-\u9fa5]|$))[^\s\u4e00-\u9fa5;@#$%&?!()\[\]{}<>",]|,(?=\d))+"""
+)
+_PUNCTUATION_OF_CMRC = str.maketrans("", "", "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
+_PUNCTUATION_OF_DRCD = str.maketrans("", "", "《》？，。、；：")
+
+RULES = {
+  "squad": Rules(normalize_answer, str.split, _common),
+  "cmrc2018": Rules(
+    lambda text: text.lower().strip().translate(_PUNCTUATION_OF_CMRC),
+    _UNITS_OF_CMRC.findall,
+    _longest_common_run,
+  ),
+  "drcd": Rules(lambda text: normalize_answer(text.translate(_PUNCTUATION_OF_DRCD)), list, _common),
+}
+"""The rules of official scripts.
+
+SQuAD's count words between spaces, in any order. Those of CMRC 2018 (Cui et al. 2019,
+arXiv:1810.07366) count the longest common run of Chinese characters and words, those of DRCD (Shao
+et al. 2018, arXiv:1806.00920) characters, in any order. Both ignore punctuation.
+"""
+
+
+def compute_exact(gold: str, predicted: str, rules: str = "squad") -> float:
   """Returns 1 if both are equal after normalization, else 0."""
-  return float(normalize_answer(gold) == normalize_answer(predicted))
+  normalize = RULES[rules].normalize
+  return float(normalize(gold) == normalize(predicted))
 
 
-def compute_f1(gold: str, predicted: str) -> float:
-  """Computes the harmonic mean of precision and recall over words, in any order.
+def compute_f1(gold: str, predicted: str, rules: str = "squad") -> float:
+  """Computes the harmonic mean of precision and recall over words or characters, see `RULES`.
 
   Two empty answers agree completely, as in SQuAD 2.0.
 
@@ -59,11 +109,14 @@ def compute_f1(gold: str, predicted: str) -> float:
     0.8
     >>> compute_f1("", ""), compute_f1("", "house")
     (1.0, 0.0)
+    >>> [round(compute_f1("北京大学", "北京", rules), 3) for rules in RULES]
+    [0.0, 0.667, 0.667]
   """
-  gold_words, words = normalize_answer(gold).split(), normalize_answer(predicted).split()
+  normalize, split, overlap = RULES[rules]
+  gold_words, words = split(normalize(gold)), split(normalize(predicted))
   if not gold_words or not words:
     return float(gold_words == words)
-  common = sum((collections.Counter(gold_words) & collections.Counter(words)).values())
+  common = overlap(gold_words, words)
   if not common:
     return 0.0
   precision, recall = common / len(words), common / len(gold_words)
@@ -71,7 +124,7 @@ def compute_f1(gold: str, predicted: str) -> float:
 
 
 def evaluate_v1(
-  answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]
+  answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str], rules: str = "squad"
 ) -> dict[str, float]:
   """Computes `exact_match` and `f1` of evaluate-v1.1.py, percentages.
 
@@ -80,9 +133,9 @@ def evaluate_v1(
 
   def f1(gold, predicted):
     # 1.1 has no empty answers; the rule that two empty answers agree is of 2.0.
-    return compute_f1(gold, predicted) if normalize_answer(gold) else 0.0
+    return compute_f1(gold, predicted, rules) if RULES[rules].normalize(gold) else 0.0
 
-  exact = _best_scores(answers, predictions, compute_exact)
+  exact = _best_scores(answers, predictions, _metrics(rules)["exact"])
   return {
     "exact_match": _percent(exact.values(), len(answers)),
     "f1": _percent(_best_scores(answers, predictions, f1).values(), len(answers)),
@@ -94,6 +147,7 @@ def evaluate_v2(
   predictions: Mapping[str, str],
   null_odds: Mapping[str, float] | None = None,
   best_answers: Mapping[str, str] | None = None,
+  rules: str = "squad",
 ) -> dict[str, float]:
   """Computes the scores of evaluate-v2.0.py.
 
@@ -104,15 +158,14 @@ def evaluate_v2(
       question is answered if its odds are not greater.
     best_answers: the answers below the threshold; by default `predictions`, as in the official
       script, where thresholds above that of `predictions` can then not improve the score.
+    rules: of `RULES`.
 
   Returns:
     `exact`, `f1`, `total`; the same for questions with (`HasAns_`) and without an answer
     (`NoAns_`), if any; `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`.
   """
-  # Answers that consist of punctuation and articles would become empty.
-  gold = {qid: [a for a in texts if normalize_answer(a)] or [""] for qid, texts in answers.items()}
-  exact = _best_scores(gold, predictions, compute_exact)
-  f1 = _best_scores(gold, predictions, compute_f1)
+  gold, metrics = _with_text(answers, rules), _metrics(rules)
+  exact, f1 = (_best_scores(gold, predictions, metric) for metric in metrics.values())
   results = _averages(exact, f1, exact)
   for prefix, has_answer in (("HasAns", True), ("NoAns", False)):
     chosen = [qid for qid in exact if bool(answers[qid]) == has_answer]
@@ -120,19 +173,22 @@ def evaluate_v2(
       results |= {f"{prefix}_{k}": v for k, v in _averages(exact, f1, chosen).items()}
   if null_odds is not None:
     best_answers = predictions if best_answers is None else best_answers
-    for name, metric in (("exact", compute_exact), ("f1", compute_f1)):
+    for name, metric in metrics.items():
       scores = _best_scores(gold, best_answers, metric)
       best, threshold = find_best_threshold(answers, best_answers, scores, null_odds)
       results |= {f"best_{name}": best, f"best_{name}_thresh": threshold}
   return results
 
 
-def evaluate_answers(answers: Iterable, version_2_with_negative: bool) -> dict[str, float]:
+def evaluate_answers(
+  answers: Iterable, version_2_with_negative: bool, rules: str = "squad"
+) -> dict[str, float]:
   """Computes the scores of answers to questions whose correct answers are known.
 
   Args:
     answers: `squad_answers.QuestionAnswers`.
     version_2_with_negative: whether to use the rules of 2.0, with the best thresholds, or of 1.1.
+    rules: of `RULES`.
 
   Returns:
     Those of `evaluate_v1` and the `total` of questions; or those of `evaluate_v2`, and
@@ -143,19 +199,34 @@ def evaluate_answers(answers: Iterable, version_2_with_negative: bool) -> dict[s
   gold = {qid: answer.example.answers for qid, answer in by_id.items()}
   predictions = {qid: answer.prediction.text for qid, answer in by_id.items()}
   if not version_2_with_negative:
-    return {**evaluate_v1(gold, predictions), "total": len(gold)}
+    return {**evaluate_v1(gold, predictions, rules), "total": len(gold)}
   null_odds = {qid: answer.null_odds for qid, answer in by_id.items()}
   best = {qid: a.best_answer.text if a.best_answer else "" for qid, a in by_id.items()}
-  results = evaluate_v2(gold, predictions, null_odds, best)
-  results["best_f1_null_score_diff_threshold"] = threshold_that_holds(gold, best, null_odds)
+  results = evaluate_v2(gold, predictions, null_odds, best, rules)
+  results["best_f1_null_score_diff_threshold"] = threshold_that_holds(gold, best, null_odds, rules)
   answerable = {qid: texts for qid, texts in gold.items() if texts}
   if answerable:
-    forced = evaluate_v2(answerable, best)
+    forced = evaluate_v2(answerable, best, rules=rules)
     results |= {f"HasAns_{name}_if_answered": forced[name] for name in ("exact", "f1")}
   return results
 
 
-def known_scores(answers: Sequence, version_2_with_negative: bool, path: str) -> dict[str, float]:
+def warn_of_words(examples: Iterable, path: str, rules: str) -> None:
+  """Warns where SQuAD's rules compare words of texts without spaces."""
+  words = [word for example in examples for word in example.doc_tokens]
+  length = sum(map(len, words)) / max(len(words), 1)
+  if rules == "squad" and length > _LONG_WORDS:
+    logging.warning(
+      "%s: the texts have %.0f characters between two spaces, and F1 compares what is between "
+      "spaces. Compare characters: --answer_scores=cmrc2018 or drcd.",
+      path,
+      length,
+    )
+
+
+def known_scores(
+  answers: Sequence, version_2_with_negative: bool, path: str, rules: str = "squad"
+) -> dict[str, float]:
   """Applies `evaluate_answers` to questions of a file whose correct answers are known, if any."""
   known = [each for each in answers if each.example.answers is not None]
   if not known:
@@ -163,7 +234,7 @@ def known_scores(answers: Sequence, version_2_with_negative: bool, path: str) ->
     return {}
   if len(known) < len(answers):
     logging.warning("Scores are those of %d questions of %d.", len(known), len(answers))
-  return evaluate_answers(known, version_2_with_negative)
+  return evaluate_answers(known, version_2_with_negative, rules)
 
 
 def find_best_threshold(
@@ -200,6 +271,7 @@ def threshold_that_holds(
   answers: Mapping[str, Sequence[str]],
   predictions: Mapping[str, str],
   null_odds: Mapping[str, float],
+  rules: str = "squad",
 ) -> float:
   """Finds the threshold that gives the best F1 when used: `--null_score_diff_threshold`.
 
@@ -213,8 +285,7 @@ def threshold_that_holds(
     >>> threshold_that_holds({"a": ["x"], "b": []}, {"a": "y", "b": "y"}, {"a": -3.0, "b": 1.0})
     -4.0
   """
-  gold = {qid: [a for a in texts if normalize_answer(a)] or [""] for qid, texts in answers.items()}
-  f1 = _best_scores(gold, predictions, compute_f1)
+  f1 = _best_scores(_with_text(answers, rules), predictions, _metrics(rules)["f1"])
   gains: dict[float, float] = collections.defaultdict(float)
   for qid, value in null_odds.items():
     # What is gained by answering it: an unanswerable question counts 1 without an answer.
@@ -225,6 +296,17 @@ def threshold_that_holds(
   count = max(range(len(totals)), key=totals.__getitem__)
   neighbours = [odds[0] - 2, *odds, odds[-1] + 2]
   return (neighbours[count] + neighbours[count + 1]) / 2
+
+
+def _metrics(rules: str) -> dict[str, Callable[[str, str], float]]:
+  metrics = {"exact": compute_exact, "f1": compute_f1}
+  return {name: functools.partial(metric, rules=rules) for name, metric in metrics.items()}
+
+
+def _with_text(answers: Mapping[str, Sequence[str]], rules: str) -> dict[str, Sequence[str]]:
+  """Leaves answers out that consist of punctuation and articles, and would become empty."""
+  normalize = RULES[rules].normalize
+  return {qid: [a for a in texts if normalize(a)] or [""] for qid, texts in answers.items()}
 
 
 def _best_scores(answers, predictions, metric: Callable[[str, str], float]) -> dict[str, float]:

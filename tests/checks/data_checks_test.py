@@ -1,5 +1,6 @@
 """bert/checks/data_checks.py: planted faults of tables, questions, tagged and plain text."""
 
+import json
 import shutil
 
 import pytest
@@ -226,6 +227,25 @@ def test_data_to_be_downloaded_are_a_note(good_set):
   subject.data_dir = "download"
   findings = list(data_checks.check_data(subject))
   assert [finding.level for finding in findings] == ["note"]
+
+
+def test_questions_in_json_lines(good_set, tmp_path):
+  path = tmp_path / "train.jsonl"
+  rows = [
+    {
+      "context": text,
+      "question": f"who is {text}",
+      "id": text,
+      "answers": {"text": [text[:3]] if number else [], "answer_start": [0] if number else []},
+    }
+    for number, text in enumerate(TEXTS[:3])
+  ]
+  write_lines(path, map(json.dumps, rows))
+  assert data_checks.recognise(str(path)) == "squad"
+  findings = diagnose(good_set, data_dir=None, task_name=None, input_file=str(path))
+  assert not bad(findings)
+  assert "3 examples for train" in to_text(findings)
+  assert "'answered' 67%, 'impossible' 33%" in to_text(findings)
 
 
 def test_data_are_recognised(good_set, tmp_path):

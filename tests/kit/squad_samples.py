@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from bert.tasks import squad_features
+from bert.tokenization import FullTokenizer
 
 VERSIONS = {"1.1": False, "2.0": True}  # version -> whether questions may have no answer
 
@@ -39,3 +40,12 @@ def features_of(examples, tokenizer, lengths=(192, 64, 32), is_training=False) -
     examples, tokenizer, *lengths, is_training, features.append
   )
   return features
+
+
+def tokenizer_of(text, folder) -> FullTokenizer:
+  """One whose tokens are the characters of a text, and those that continue a word."""
+  letters = sorted({*text} - {" "})
+  pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{char}" for char in letters)]
+  path = folder / "vocab.txt"
+  path.write_text("\n".join(pieces), encoding="utf-8")
+  return FullTokenizer(str(path), do_lower_case=False)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from bert.tasks import answer_texts, squad, squad_answers
 from bert.tasks.squad import SquadExample
 from bert.tasks.squad_features import InputFeatures
-from bert.tokenization import BasicTokenizer
-from tests.kit.squad_samples import VERSIONS, Result
+from bert.tokenization import BasicTokenizer, FullTokenizer
+from tests.kit.squad_samples import VERSIONS, Result, features_of, tokenizer_of
 
 
 def write_golden(golden_squad, folder):
@@ -288,3 +288,63 @@ def test_one_object_a_line_whatever_the_text(tmp_path):
   [line] = (tmp_path / "d.jsonl").read_text(encoding="utf-8").splitlines()
   assert json.loads(line)["text"] == " ".join(words)
   assert not (tmp_path / "o.json").exists()
+
+
+def chosen(context, tokenizer, first, count, lengths, folder) -> dict:
+  """What is reported where the model chooses `count` tokens from token `first` on."""
+  words, starts = squad.split_words(context)
+  example = SquadExample("q", "", words, word_starts=starts, context=context)
+  features = features_of([example], tokenizer, lengths)
+  size, stride = lengths[0], lengths[1]
+  results = []
+  for index, feature in enumerate(features):
+    place = 2 + first - stride * index
+    results.append(
+      Result(feature.unique_id, logits(size, {place: 9.0}), logits(size, {place + count - 1: 9.0}))
+    )
+  names = (folder / name for name in ("p.json", "n.json", "o.json"))
+  squad_answers.write_predictions(
+    *([example], features, results, 20, 30, tokenizer.basic_tokenizer.do_lower_case),
+    *names,
+    output_detailed_file=folder / "d.jsonl",
+  )
+  found = json.loads((folder / "d.jsonl").read_text(encoding="utf-8"))
+  return found | {"prediction": json.loads((folder / "p.json").read_text())["q"]}
+
+
+@pytest.mark.parametrize("lengths", [(99, 50, 4), (12, 3, 4)])
+def test_the_reported_place_is_the_chosen_one(tmp_path, lengths):
+  """Also where a word without spaces begins before the window."""
+  context = "北京大学是中国的大学。中国人民日报在北京。北京市长是北京，中国的经理。"
+  tokenizer = tokenizer_of(context, tmp_path)
+  for first in range(len(context) - 1):
+    found = chosen(context, tokenizer, first, 2, lengths, tmp_path)
+    assert (found["start"], found["end"]) == (first, first + 2)
+    assert found["text"] == found["prediction"] == context[first : first + 2]
+
+
+@pytest.mark.parametrize(
+  ("context", "tokens", "first", "start", "text"),
+  [
+    ("beginning-in", "begin ##ning - in", 3, 10, "in"),  # not within `beginning`
+    ("龘北京龘京北京", "龘 北 京 龘 京 北 京", 5, 5, "北京"),  # unknown words before it
+    ("Ann (3-3),3-3", "Ann ( 3 - 3 ) , 3 - 3", 7, 10, "3-3"),
+  ],
+)
+def test_the_chosen_place_after_longer_pieces(tmp_path, context, tokens, first, start, text):
+  path = tmp_path / "vocab.txt"
+  pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *tokens.replace("龘", "").split()]
+  path.write_text("\n".join(dict.fromkeys(pieces)), encoding="utf-8")
+  tokenizer = FullTokenizer(str(path), do_lower_case=False)
+  count = len(tokenizer.tokenize(text))
+  found = chosen(context, tokenizer, first, count, (99, 50, 4), tmp_path)
+  assert (found["start"], found["text"]) == (start, text)
+
+
+def test_the_files_of_2018_keep_the_first_occurrence(tmp_path):
+  """The place is the chosen one, with its own text."""
+  path = tmp_path / "vocab.txt"
+  path.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "us", "-"]))
+  found = chosen("US-us", FullTokenizer(str(path)), 2, 1, (99, 50, 4), tmp_path)
+  assert (found["text"], found["start"], found["end"]) == ("us", 3, 5)
+  assert found["prediction"] == "US"

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from bert.tasks import squad_features
 from bert.tasks.squad import SquadExample, read_squad_examples
 from bert.tasks.squad_features import WindowMap
-from tests.kit.squad_samples import VERSIONS, features_of
+from tests.kit.squad_samples import VERSIONS, features_of, tokenizer_of
 
 
 def assert_features_equal(features, path):
@@ -149,3 +150,59 @@ def test_a_window_map_reads_like_a_dict():
   for position in (2, 5, -1):
     with pytest.raises(KeyError):
       flags[position]
+
+
+def trained_on(folder, context, text, answer_start) -> tuple[int, list[str]]:
+  """Where the answer to train on begins, in tokens of the paragraph, and its tokens."""
+  answers = [{"text": text, "answer_start": answer_start}]
+  paragraph = {"context": context, "qas": [{"id": "q", "question": "", "answers": answers}]}
+  path = folder / "train.json"
+  path.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+  tokenizer = tokenizer_of(context, folder)
+  [feature] = features_of(read_squad_examples(path, True), tokenizer, (99, 50, 4), is_training=True)
+  start = feature.start_position
+  return start - 2, feature.tokens[start : feature.end_position + 1]
+
+
+@pytest.mark.parametrize(
+  ("context", "answer"),
+  [
+    ("北京大学是中国的大学。中国人民日报在北京。北京市长是高勇，中国的经理。", "北京"),
+    ("北京大学是中国的大学。中国人民日报在北京。北京市长是高勇，中国的经理。", "中国的"),
+    ("それはイラクのことで、イラクにはイラク人がいる。", "イラク"),
+    ("それはイラクのことです。", "イラク"),
+    ("1945年は1945年のまえ、1945です。", "1945"),
+    ("ไทยคือประเทศไทย", "ไทย"),
+    ("A draw:3-3-3.", "3"),
+  ],
+)
+def test_the_answer_is_the_occurrence_at_answer_start(tmp_path, context, answer):
+  for place in (match.start() for match in re.finditer(answer, context)):
+    start, tokens = trained_on(tmp_path, context, answer, place)
+    assert start == place - context.count(" ", 0, place)
+    assert [token.removeprefix("##") for token in tokens] == list(answer)
+
+
+@pytest.mark.parametrize("answer_start", [3, 4])
+def test_an_answer_beside_its_place_is_the_closest_occurrence(tmp_path, answer_start):
+  assert trained_on(tmp_path, "北京大学在北京", "北京", answer_start) == (5, ["北", "京"])
+
+
+def test_in_a_script_with_spaces_a_part_of_a_token_is_not_the_answer(squad_tokenizer):
+  words = ["(Japanese-Japan)"]
+  example = SquadExample("q", "to", words, "Japan", 0, 0, word_starts=[0], answer_start=1)
+  example.context = words[0]
+  [feature] = features_of([example], squad_tokenizer, (32, 16, 4), is_training=True)
+  assert feature.tokens[feature.start_position : feature.end_position + 1] == ["japan"]
+
+
+def test_an_answer_that_is_an_unknown_word_is_the_one_at_its_place(tmp_path):
+  context = "龘在龘，龘"
+  answers = [{"text": "龘", "answer_start": 2}]
+  path = tmp_path / "train.json"
+  qas = [{"id": "q", "question": "", "answers": answers}]
+  path.write_text(json.dumps({"data": [{"paragraphs": [{"context": context, "qas": qas}]}]}))
+  tokenizer = tokenizer_of("在，", tmp_path)
+  [feature] = features_of(read_squad_examples(path, True), tokenizer, (99, 50, 4), is_training=True)
+  assert (feature.start_position, feature.end_position) == (4, 4)
+  assert feature.tokens[4] == "[UNK]"

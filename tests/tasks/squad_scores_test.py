@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert.tasks import squad_scores
-from bert.tasks.squad import read_squad_examples
+from bert.tasks.squad import SquadExample, read_squad_examples
 
 
 def test_scores_equal_the_official_script(golden_dir):
@@ -112,3 +112,49 @@ def test_the_best_f1_is_what_a_run_with_its_threshold_gets(seed):
   every = [f1_at(each) for each in (-99.0, *null_odds.values())]
   assert f1_at(threshold) == pytest.approx(max(every))
   assert f1_at(float(f"{threshold:.3g}")) == f1_at(threshold), "the file of results rounds"
+
+
+@pytest.mark.parametrize(
+  ("rules", "gold", "predicted", "exact", "f1"),
+  [
+    ("squad", "北京大学", "北京", 0, 0),
+    ("cmrc2018", "北京大学", "北京", 0, 2 / 3),
+    ("cmrc2018", "《北京大学》", "北京大学。", 1, 1),
+    # A run of 2 of 4 and of 5 units: the other two, though in both, are not next to it.
+    ("cmrc2018", "北京大学", "大学在北京", 0, 2 * (2 / 5) * (2 / 4) / (2 / 5 + 2 / 4)),
+    # Units of the first: 2008, 年, nba and 3.5; of the others nba3.5 and %, or 3.5 and %.
+    ("cmrc2018", "2008年NBA 3.5", "2008年nba3.5%", 0, 2 * (2 / 4) * (2 / 4) / (2 / 4 + 2 / 4)),
+    ("cmrc2018", "2008年，NBA 3.5", "2008年nba 3.5%", 0, 2 * (4 / 5) * 1 / (4 / 5 + 1)),
+    ("cmrc2018", "10,000, abc.", "10,000", 0, 2 * 1 * (1 / 4) / (1 + 1 / 4)),
+    ("cmrc2018", "北京", "。", 0, 0),
+    ("drcd", "北京大学", "大学在北京", 0, 2 * (4 / 5) * 1 / (4 / 5 + 1)),
+    ("drcd", "《北京大学》", "北京大学。", 1, 1),
+    ("drcd", "the US-A", "USA", 1, 1),
+    ("drcd", "ab c", "abc", 0, 2 * 1 * (3 / 4) / (1 + 3 / 4)),  # spaces count
+  ],
+)
+def test_rules_for_texts_without_spaces(rules, gold, predicted, exact, f1):
+  found = squad_scores.evaluate_v1({"q": ["x", gold]}, {"q": predicted}, rules)
+  assert found == pytest.approx({"exact_match": 100 * exact, "f1": 100 * f1})
+  answers, predictions = {"q": [gold], "none": []}, {"q": predicted, "none": ""}
+  odds = {"q": -1.0, "none": 1.0}
+  found = squad_scores.evaluate_v2(answers, predictions, odds, rules=rules)
+  assert (found["HasAns_f1"], found["exact"]) == pytest.approx((100 * f1, 50 + 50 * exact))
+  assert found["best_f1"] == pytest.approx(50 + 50 * f1)
+  threshold = squad_scores.threshold_that_holds(answers, predictions, odds, rules)
+  assert threshold == (0.0 if f1 else -2.0)
+
+
+@pytest.mark.parametrize(
+  ("text", "rules", "warns"),
+  [
+    ("北京大学是中国的大学。中国人民日报在北京。", "squad", True),
+    ("北京大学是中国的大学。中国人民日报在北京。", "drcd", False),
+    ("Donaudampfschifffahrtsgesellschaft ist ein langes Wort im Deutschen", "squad", False),
+    ("서울특별시는 대한민국의 수도이자 최대 도시이다", "squad", False),
+  ],
+)
+def test_rules_are_suggested_where_texts_have_no_spaces(text, rules, warns, caplog):
+  squad_scores.warn_of_words([SquadExample("q", "?", text.split())], "dev.json", rules)
+  assert ("dev.json: the texts have 21 characters between two spaces" in caplog.text) == warns
+  assert ("--answer_scores=cmrc2018 or drcd" in caplog.text) == warns

@@ -66,7 +66,8 @@ def test_answers_that_are_not_there_are_left_out_and_counted(tmp_path, caplog):
   assert "Could not find answer: '1895' at character 3 of the context of question 'q2'" in (
     caplog.text
   )
-  assert f"{path}: 4 of 5 questions were skipped" in caplog.text
+  assert f"{path}: 3 of 5 questions were skipped" in caplog.text
+  assert "1 of 5 questions have an answer without text: if the paragraph" in caplog.text
   assert len(read_squad_examples(path, False)) == 5
 
 
@@ -146,7 +147,8 @@ def places(value, path=()):
 def test_whatever_is_changed_in_a_file_the_error_is_about_data(
   tmp_path_factory, data, is_training, version_2
 ):
-  document = json.loads(paragraph(question(is_impossible=False), question("q2", answers=())))
+  nested = json.loads(paragraph(question(is_impossible=False), question("q2", answers=())))
+  document = data.draw(st.sampled_from([nested, [row(), row("q2", ())]]))
   *way, last = data.draw(st.sampled_from(list(places(document))))
   place = functools.reduce(lambda value, key: value[key], way, document)
   if data.draw(st.booleans()):
@@ -187,3 +189,124 @@ def test_an_answer_a_few_characters_beside_its_place_is_counted(tmp_path, caplog
   examples = read_squad_examples(write_squad(tmp_path, question(), beside), True)
   assert [each.start_position for each in examples] == [3, 3], "as the original"
   assert "1 of 2 questions have an answer that is not exactly at its answer_start" in caplog.text
+
+
+def row(qid="q1", answers=("1895",), **more) -> dict:
+  """A question as `datasets` writes it."""
+  columns = {"text": list(answers), "answer_start": [CONTEXT.find(text) for text in answers]}
+  return {
+    "id": qid,
+    "title": "t",
+    "context": CONTEXT,
+    "question": "When?",
+    "answers": columns,
+    **more,
+  }
+
+
+def write_rows(folder, *rows, name="train.jsonl", start=""):
+  path = folder / name
+  path.write_text(start + "".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+  return path
+
+
+def seen(examples):
+  names = ("qas_id", "orig_answer_text", "start_position", "is_impossible", "answers")
+  return [tuple(getattr(example, name) for name in names) for example in examples]
+
+
+FORMS = {
+  "lines": (lambda rows: "\n".join(map(json.dumps, rows)), "\n"),
+  "a byte order mark and CRLF": (lambda rows: "\r\n\r\n".join(map(json.dumps, rows)), "\ufeff"),
+  "a list": (json.dumps, ""),
+  "data": (lambda rows: json.dumps({"data": rows}), ""),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("version_2", [False, True])
+def test_rows_of_datasets_are_read_as_squads_form(tmp_path, form, version_2):
+  rows = [row(), row("q2", ("1943", "1895")), row("q3", ("man",))]
+  qas = [question(), question("q2", answers=("1943", "1895")), question("q3", answers=("man",))]
+  if version_2:
+    rows.append(row("q4", ()))
+    qas = [qa | {"is_impossible": False} for qa in qas]
+    qas.append(question("q4", answers=(), is_impossible=True))
+  written, start = FORMS[form]
+  path = tmp_path / "rows.jsonl"
+  path.write_text(start + written(rows), encoding="utf-8")
+  nested = write_squad(tmp_path, *qas)
+  for is_training in (True, False):
+    examples = read_squad_examples(path, is_training, version_2)
+    assert seen(examples) == seen(read_squad_examples(nested, is_training, version_2))
+    assert len({id(example.doc_tokens) for example in examples}) == 1, "shared"
+
+
+def test_forms_of_answers_in_a_row(tmp_path):
+  rows = [
+    row(answers=[], title=None) | {"answers": {"text": "1895", "answer_start": 18}},
+    row("q2") | {"answers": [{"text": "1895", "answer_start": 18}]},
+    row("q3") | {"answers": []},
+    row("q4") | {"answers": {"text": [""], "answer_start": [-1]}},
+    row("q5") | {"answers": {"text": None, "answer_start": None}},
+  ]
+  found = read_squad_examples(write_rows(tmp_path, *rows), True, True)
+  assert [each.orig_answer_text for each in found] == ["1895", "1895", "", "", ""]
+  assert [each.is_impossible for each in found] == [False, False, True, True, True]
+  without = {key: value for key, value in row("q6").items() if key != "answers"}
+  unknown = write_rows(tmp_path, *rows, row("q7", answers=()) | {"answers": None}, without)
+  found = read_squad_examples(unknown, False, True)
+  assert [each.answers for each in found] == [["1895"], ["1895"], [], [], [], None, None]
+  with pytest.raises(DataError, match="question 'q7': training needs an answer to each question"):
+    read_squad_examples(unknown, True, True)
+
+
+def test_rows_of_a_test_set_whose_answers_are_hidden(tmp_path, caplog):
+  path = write_rows(tmp_path, row(answers=()), row("q2", ()))
+  assert [each.answers for each in read_squad_examples(path, False, True)] == [None, None]
+  assert f"{path}: all lists of answers are empty" in caplog.text
+  assert [each.is_impossible for each in read_squad_examples(path, True, True)] == [True, True]
+
+
+@pytest.mark.parametrize(
+  ("content", "message"),
+  [
+    (json.dumps(row()) + '\n{"id": "q2"', r"line 2: the line is not JSON \(.*, character 12\)"),
+    (json.dumps(row()) + '\n{"id": "q2"}', r"line 2: 'data' is missing; found id\. .*JSON Lines"),
+    (json.dumps(row()) + "\n7", "line 2 is 7, not an object"),
+    ('{\n"data": []\n}\n{\n}', r"line 4: the file is not JSON \(Extra data\)"),
+    (json.dumps(row(answers=())), "Use --version_2_with_negative"),
+    (json.dumps({**row(), "id": None}), "the file: 'id' is null"),
+    (
+      json.dumps(row() | {"answers": {"text": ["a", "b"], "answer_start": [1]}}),
+      r"'answers' has 2 text\(s\) and 1 answer_start\(s\)",
+    ),
+    (json.dumps(row() | {"answers": {"text": ["1895"]}}), r"1 text\(s\) and 0 answer_start\(s\)"),
+  ],
+)
+def test_faults_in_rows(tmp_path, content, message):
+  path = tmp_path / "train.jsonl"
+  path.write_text(content)
+  with pytest.raises(DataError, match=message):
+    read_squad_examples(path, True)
+
+
+def test_an_answer_without_text_is_none(tmp_path, caplog):
+  """As Haystack's annotation tool writes it."""
+  answer = {"text": " ", "answer_start": 0, "answer_category": "NOT_GIVEN"}
+  given = question("q3", is_impossible=False)
+  given["answers"].insert(0, answer)
+  qas = (
+    question(is_impossible=False),
+    question("q2", answers=None, is_impossible=False) | {"answers": [answer]},
+    given,
+  )
+  path = write_squad(tmp_path, *qas)
+  found = read_squad_examples(path, True, True)
+  assert [each.is_impossible for each in found] == [False, True, False]
+  assert [each.orig_answer_text for each in found] == ["1895", "", "1895"]
+  assert f"{path}: 1 of 3 questions have an answer without text: they count as" in caplog.text
+  assert [e.answers for e in read_squad_examples(path, False, True)] == [["1895"], [], ["1895"]]
+  assert len(read_squad_examples(path, True)) == 2
+  with pytest.raises(DataError, match=r"all its questions have an answer without text: .* use --v"):
+    read_squad_examples(write_squad(tmp_path, qas[1]), True)
