@@ -167,8 +167,12 @@ def own_answers(features: Row, outputs: Outputs, labels: Sequence[str] = ()) -> 
     for name, value in sorted(outputs.items())  # a SavedModel stores them in any order
   }
   if "tags" in answers and "text" in features:
-    places = (answers[name] for name in ("tags", "starts", "ends", "probabilities"))
-    answers["entities"] = tagging.entities_of_tags(features["text"], *places, labels)
+    tags, starts, ends, probabilities = map(
+      answers.__getitem__, ("tags", "starts", "ends", "probabilities")
+    )
+    answers["entities"] = tagging.entities_of_tags(
+      features["text"], tags, starts, ends, probabilities, labels
+    )
   return answers
 
 

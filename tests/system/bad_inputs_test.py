@@ -325,7 +325,7 @@ SQUAD = [
       case("latin-1", b'{"data": "' + LATIN1 + b'"}', "byte 13 is not UTF-8"),
       case("nested too deeply", DEEP, "nested too deeply"),
       case("5000 digits", '{"data": ' + DIGITS + "}", "not JSON", "digits"),
-      case("a list", "[]", "the file is []", "not an object"),
+      case("an empty list", "[]", "contains no question"),
       case("no data", '{"version": "1.1"}', "'data' is missing", "version"),
       case("an object for data", '{"data": {}}', "'data' is {}", "not a list"),
       case("no paragraphs", '{"data": [{"title": "t"}]}', "data[0]", "'paragraphs' is missing"),

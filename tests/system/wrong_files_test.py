@@ -112,9 +112,9 @@ QUESTIONS = Family(
   "train.json",
   loading(lambda folder: squad.read_squad_examples(folder / "train.json", is_training=True)),
   [
-    case("rows of the datasets library", _lines(_ROW, _ROW), "line 2", "Extra data", _FORM),
-    case("a list of rows", json.dumps([_ROW]), "the file is [{", _FORM),
-    case("rows as data", json.dumps({"data": [_ROW]}), "data[0]: 'paragraphs' is missing", _FORM),
+    case("rows without places", _lines(_ROW, _ROW), "line 1", "0 answer_start(s)"),
+    case("a list of such rows", json.dumps([_ROW]), "[0]: 'answers' has", "0 answer_start(s)"),
+    case("such rows as data", json.dumps({"data": [_ROW]}), "data[0]: 'answers' has"),
     case("answers of a model", json.dumps({"q1": "1887"}), "found q1", _FORM),
     case("a table", "id,context,question\n1,a,b\n", "line 1", "not JSON", _FORM),
     case("Python's", str({"data": []}), "line 1", "double quotes", _FORM),
