@@ -33,6 +33,7 @@ import numpy as np
 
 from bert.checkpoints.numpy_reader import CheckpointReader
 from bert.io import tfrecord_bytes
+from bert.scripts import flag_names
 from tests.kit import event_files
 from tests.kit.paths import ROOT
 from tools import forked_commands, result_runs
@@ -44,15 +45,7 @@ IGNORED = re.compile(
   r"|manifest\.json: .*(seconds|time)"
   r"|^out/results\.(txt: line|json: runs)"
 )
-_RETIRED = "|".join(
-  (
-    *("recipe", "train_step", "warmup_step", "min_train_steps", "reinit_layers", "label_scale"),
-    *("poly_power", "start_warmup_step", "layerwise_lr_top_power", "sum_loss", "segment_id"),
-    *("decay_all_variables", "max_grad_norm", "optimizer", "plots", "pack_sequences"),
-    *("double_unordered", "xnli_train_language", "window_stride", "train_minutes"),
-    *("first_batch_size", "dropout", "initializer_range"),
-  )
-)
+_RETIRED = "|".join(flag_names.removed_names())
 # Pattern of a kind of runs and a name, `ner/out/a.json: key` -> why it differs from the checkout
 # that was the last one to be compared with.
 ON_PURPOSE: dict[str, str] = {
@@ -61,7 +54,9 @@ ON_PURPOSE: dict[str, str] = {
     "the fingerprint has every value of the configuration that decides what weights compute"
   ),
   r"flags\.json: plugin$": "every script has --plugin",
-  rf"(flags\.json: |state/(informative|fingerprint)/)({_RETIRED})$": "flags that are gone",
+  rf"(flags\.json: |report\.html: flags/|state/(informative|fingerprint)/)({_RETIRED})$": (
+    "flags that are gone"
+  ),
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
   r"dev_summary\.json": "every run that evaluates says how to read its results",
   r"(flags\.json: |report\.html: flags/)(features_dir|save_outputs|average_runs|average_weights|"

@@ -182,6 +182,11 @@ def removed(name: str) -> str:
   return entry.remedy if entry else ""
 
 
+def removed_names() -> list[str]:
+  """Returns the names of all removed flags."""
+  return list(_REMOVED)
+
+
 def removed_from_training(values: Mapping[str, Any], known: Container[str]) -> list[str]:
   """Returns the removed flags without which a run cannot be resumed, as `--name=value: remedy`.
 
