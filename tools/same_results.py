@@ -59,8 +59,6 @@ ON_PURPOSE: dict[str, str] = {
   ),
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
   r"dev_summary\.json": "every run that evaluates says how to read its results",
-  r"(flags\.json: |report\.html: flags/)(features_dir|save_outputs|average_runs|average_weights|"
-  r"seeds)$": "runs are not averaged any more",
   r"report\.html: failure$": "the report of a single run says why its model failed",
   r"^classifier_many/out/((features|ensemble|soup)/|results\.json: (ensemble|soup)|results\.png"
   r"|report\.html|run\.json|seed_\d+/(outputs_|command\.txt|\.?\w+\.tf_record|run\.json: "

@@ -14,12 +14,8 @@ _FORMAT = ("separator", "token_column", "label_column", "label_scheme", "comment
 class TaggingData(TaskData):
   """Sentences; the labels of words are counted by their types."""
 
-  endings = (
-    ".conll",
-    ".bio",
-    ".conllu",
-    ".bmes",
-  )  # whatever they hold: a wrong line is reported by its number
+  # Whatever they hold: a wrong line is reported by its number.
+  endings = (".conll", ".bio", ".conllu", ".bmes")
 
   @classmethod
   def looks_like(cls, head):
