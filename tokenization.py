@@ -86,7 +86,7 @@ def validate_case_matches_checkpoint(do_lower_case: bool, init_checkpoint: str |
   """
   if not init_checkpoint:
     return
-  path = os.fspath(init_checkpoint)
+  path = os.fsdecode(init_checkpoint)
   match = re.match(r"^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", path)
   model = match.group(1) if match else os.path.basename(path.rstrip("/"))
   if model in (_CASED_MODELS if do_lower_case else _UNCASED_MODELS):
@@ -127,6 +127,7 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   Args:
     vocab_file: path of a UTF-8 text file, of a sentencepiece model (ALBERT), or of a byte-level BPE
       (RoBERTa: tokenizer.json or vocab.json); a path such as `gs://...` is opened by TensorFlow.
+      Like every path here it may be bytes, as the assets of a SavedModel give it.
 
   Returns:
     token -> id, in file order.
@@ -134,6 +135,7 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   Raises:
     VocabularyError: the file does not exist, is not UTF-8 text, or contains no token.
   """
+  vocab_file = os.fsdecode(vocab_file)
   if kind := tokenizer_kinds.of(vocab_file):
     return kind.read_vocab(vocab_file)
   return {token: index for index, token in enumerate(vocabulary_file.read_tokens(vocab_file))}

@@ -108,7 +108,7 @@ def _files_of(subject: RunUnderCheck) -> list[str]:
   from bert.text import text_files
 
   if subject.input_file:
-    return text_files.find_input_files(subject.input_file)
+    return text_files.find_input_files(subject.input_file, takes_records=True)
   folder = subject.data_dir
   if not filesystem.is_folder(folder):
     raise NotADirectoryError(20, "--data_dir is not a folder", folder)

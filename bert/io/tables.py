@@ -121,7 +121,7 @@ def _raise(error: DataError) -> None:
 
 def read_lines(path: str) -> Iterator[str]:
   """Yields lines without their ends; bytes not UTF-8 become surrogates (`check_text`)."""
-  for number, line in enumerate(_binary_lines(os.fspath(path))):
+  for number, line in enumerate(_binary_lines(os.fsdecode(path))):
     if number == 0:
       if other := other_formats.find(line):
         raise DataError(f"the file is {other[0]}.", path, advice=other[1])

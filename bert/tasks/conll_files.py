@@ -131,7 +131,7 @@ def read_conll(
     DataError: the message names file, line and reason.
   """
   conll_format = conll_format or ConllFormat()
-  reader = _Reader(os.fspath(path), conll_format)
+  reader = _Reader(os.fsdecode(path), conll_format)
   try:
     examples = reader.read(set_type, with_labels=True)
   except _LabelError as error:

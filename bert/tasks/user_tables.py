@@ -88,7 +88,7 @@ def read_table(
     DataError: names file, line, fault and remedy.
     OSError: the file cannot be read.
   """
-  path = find_table(os.fspath(path), split) if split else os.fspath(path)
+  path = find_table(os.fsdecode(path), split) if split else os.fsdecode(path)
   reader = TableReader(skip_bad_rows)
   rows = read_rows(path, reader)
   header = header or path.endswith(".jsonl")
