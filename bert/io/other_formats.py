@@ -74,7 +74,7 @@ def are_records(start: bytes) -> bool:
   """Tells whether a file begins as TFRecord files do, with a length and its checksum.
 
   Example:
-    >>> are_records(bytes.fromhex("05 00 00 00 00 00 00 00 ea b2 04 3e")), are_records(b"12 letters..")
+    >>> are_records(bytes.fromhex("05 00 00 00 00 00 00 00 ea b2 04 3e")), are_records(b"text")
     (True, False)
   """
   if len(start) < 12 or start[5:8] != bytes(3):  # far above the length of any record

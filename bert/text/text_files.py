@@ -112,8 +112,8 @@ def _checked_start(path: str, takes_records: bool) -> bytes:
     raise CorpusError(f"--input_file: {path} is {other[0]}. {other[1]}")
   if (place := start.find(0)) >= 0:
     raise CorpusError(
-      f"--input_file: {path} is binary: byte {place + 1} is NUL. Give a pattern that leaves it out; "
-      f"from a damaged text remove such bytes: tr -d '\\000' < {path} > text.txt"
+      f"--input_file: {path} is binary: byte {place + 1} is NUL. Give a pattern without it; from a "
+      f"damaged text remove such bytes: tr -d '\\000' < {path} > text.txt"
     )
   return start
 
