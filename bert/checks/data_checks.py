@@ -27,11 +27,14 @@ from bert.checks.task_data import Text, TextSet
 from bert.io import filesystem, vocabulary_kind
 from bert.io.wording import counted
 from bert.tasks import kinds, shared_texts
+from bert.text import unknown_tokens
 
 # Above these shares a finding is a warning and not a note.
 _MANY_CUT = 0.25
 _MANY_REPEATED = 0.05
-_MANY_UNKNOWN = 0.05
+_MANY_PIECES = 3  # for a word; English in its own vocabulary has 1.2
+_LONGEST_WORDS = 15  # on average: longer ones are of a language without blanks
+_TEXTS_SPLIT = 1000
 _ONE_SIDED = 0.95
 
 # Parts of warnings of a run for which there is a finding here.
@@ -233,6 +236,7 @@ def _pieces(subject: RunUnderCheck, text_set: TextSet) -> Iterator[Finding]:
   firsts = tokenizer.texts_to_ids(text.first for text in texts)
   seconds = tokenizer.texts_to_ids(text.second or "" for text in texts)
   yield from _unknown(tokenizer, text_set, texts, firsts, seconds)
+  yield from _per_word(text_set, texts[:_TEXTS_SPLIT], firsts, seconds)
   lengths = [len(a) + len(b) + (3 if b else 2) for a, b in zip(firsts, seconds, strict=True)]
   if text_set.longest_first:
     limit, flag = text_set.longest_first
@@ -283,17 +287,31 @@ def _unknown(tokenizer, text_set: TextSet, texts, firsts, seconds) -> Iterator[F
   counts = [a.count(unknown_id) + b.count(unknown_id) for a, b in zip(firsts, seconds, strict=True)]
   unknown, total = sum(counts), sum(map(len, firsts)) + sum(map(len, seconds))
   what = f"{share(unknown, total)} of the tokens of {text_set.split} are {unknown_token}."
-  if unknown <= _MANY_UNKNOWN * total:
+  if unknown <= unknown_tokens.MANY * total:
     yield ok(what, text_set.path)
     return
   first = next(text for text, count in zip(texts, counts, strict=True) if count)
-  words = dict.fromkeys(f"{first.first} {first.second or ''}".split())
-  examples = [word for word in words if unknown_id in tokenizer.text_to_ids(word)][:3]
-  yield warning(
-    f"{what} Words such as {', '.join(examples)} are unknown.",
-    first.where,
-    "Check --do_lower_case, or take the vocabulary of a model for this language.",
-  )
+  words = unknown_tokens.unknown_words(tokenizer, f"{first.first} {first.second or ''}")
+  what = f"{what} Words such as {', '.join(words)} are unknown."
+  yield warning(what, first.where, unknown_tokens.REMEDY)
+
+
+def _per_word(text_set: TextSet, texts, firsts, seconds) -> Iterator[Finding]:
+  """Counts the pieces of words, to which punctuation and each Chinese character count."""
+  from bert.tokenization import BasicTokenizer
+
+  split = BasicTokenizer(do_lower_case=False).tokenize
+  words = [word for text in texts for word in split(f"{text.first} {text.second or ''}")]
+  if not words:
+    return
+  pieces = sum(map(len, firsts[: len(texts)])) + sum(map(len, seconds[: len(texts)]))
+  rate, letters = pieces / len(words), sum(map(len, words)) / len(words)
+  what = f"A word of {text_set.split} has {rate:.1f} pieces on average"
+  if rate > _MANY_PIECES and letters <= _LONGEST_WORDS:
+    what = f"{what}: {unknown_tokens.UNSUITED}"
+    yield warning(what, text_set.path, unknown_tokens.REMEDY)
+  else:
+    yield ok(f"{what}.", text_set.path)
 
 
 # ---------------------------------------------------------------------------------------------
