@@ -3,6 +3,7 @@
 import pytest
 
 from bert import tokenization
+from bert.io import vocabulary_kind
 from bert.text import vocabulary_file
 from tests.kit.tokenizer_definition import write_vocab
 
@@ -86,3 +87,16 @@ def test_tokens_are_read_and_written_line_by_line(tmp_path):
   assert read == ["[UNK]", "[CLS]", "[SEP]", "", "a", "a", ""]
   vocabulary_file.write_tokens(path, ["[UNK]", "é"])
   assert path.read_bytes() == "[UNK]\né\n".encode()
+
+
+def test_an_empty_last_line_changes_no_other_id_and_is_said_once(tmp_path):
+  path = write_vocab(tmp_path, GOOD + "\n \n")
+  with pytest.warns(tokenization.VocabularyWarning) as caught:
+    vocab = tokenization.FullTokenizer(path).vocab
+  assert [str(each.message).partition(": ")[2] for each in caught] == [
+    "blank lines take up ids that no word can have; a model whose vocab_size leaves out such last "
+    "lines ignores them (line 5, line 6)."
+  ]
+  assert [vocab[token] for token in ("[UNK]", "[CLS]", "[SEP]", "the")] == [0, 1, 2, 3]
+  assert vocabulary_kind.size(vocab) == 4
+  assert vocabulary_kind.size({"[UNK]": 0, "": 1, "the": 2}) == 3
