@@ -117,7 +117,7 @@ def whitespace_tokenize(text: str) -> list[str]:
 # The vocabulary: one token per line, whose number (from 0) is the token's id.
 
 
-def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
+def load_vocab(vocab_file: str | bytes | os.PathLike) -> dict[str, int]:
   """Reads a vocabulary file; oddities that do not prevent its use are `VocabularyWarning`s.
 
   As in the original, surrounding whitespace is no part of a token, every line counts (a blank one
@@ -181,7 +181,9 @@ def convert_ids_to_tokens(inv_vocab: Mapping[int, str], ids: Iterable[int]) -> l
 
 
 def load_tokenizer(
-  vocab_file: str | os.PathLike, do_lower_case: bool = True, special_tokens: Sequence[str] = ()
+  vocab_file: str | bytes | os.PathLike,
+  do_lower_case: bool = True,
+  special_tokens: Sequence[str] = (),
 ) -> Tokenizer:
   """Returns the tokenizer of a model, of the kind that its vocabulary file is for.
 
@@ -197,6 +199,7 @@ def load_tokenizer(
     VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
     MissingExtraError: the library of such files is not installed.
   """
+  vocab_file = os.fsdecode(vocab_file)
   kind = tokenizer_kinds.of(vocab_file)
   tokenizer: Callable[..., Tokenizer] = kind.TOKENIZER if kind else FullTokenizer
   return tokenizer(vocab_file, do_lower_case, special_tokens)
@@ -262,7 +265,7 @@ class FullTokenizer(Tokenizer):
 
   def __init__(
     self,
-    vocab_file: str | os.PathLike,
+    vocab_file: str | bytes | os.PathLike,
     do_lower_case: bool = True,
     special_tokens: Sequence[str] = (),
     *,

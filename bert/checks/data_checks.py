@@ -32,7 +32,7 @@ from bert.text import unknown_tokens
 # Above these shares a finding is a warning and not a note.
 _MANY_CUT = 0.25
 _MANY_REPEATED = 0.05
-_MANY_PIECES = 3  # for a word; English in its own vocabulary has 1.2
+_MANY_PIECES = 3.5  # for a word; English in its own vocabulary has 1.2
 _LONGEST_WORDS = 15  # on average: longer ones are of a language without blanks
 _TEXTS_SPLIT = 1000
 _ONE_SIDED = 0.95
@@ -236,7 +236,6 @@ def _pieces(subject: RunUnderCheck, text_set: TextSet) -> Iterator[Finding]:
   firsts = tokenizer.texts_to_ids(text.first for text in texts)
   seconds = tokenizer.texts_to_ids(text.second or "" for text in texts)
   yield from _unknown(tokenizer, text_set, texts, firsts, seconds)
-  yield from _per_word(text_set, texts[:_TEXTS_SPLIT], firsts, seconds)
   lengths = [len(a) + len(b) + (3 if b else 2) for a, b in zip(firsts, seconds, strict=True)]
   if text_set.longest_first:
     limit, flag = text_set.longest_first
@@ -287,31 +286,28 @@ def _unknown(tokenizer, text_set: TextSet, texts, firsts, seconds) -> Iterator[F
   counts = [a.count(unknown_id) + b.count(unknown_id) for a, b in zip(firsts, seconds, strict=True)]
   unknown, total = sum(counts), sum(map(len, firsts)) + sum(map(len, seconds))
   what = f"{share(unknown, total)} of the tokens of {text_set.split} are {unknown_token}."
-  if unknown <= unknown_tokens.MANY * total:
-    yield ok(what, text_set.path)
+  if unknown > unknown_tokens.MANY * total:
+    first = next(text for text, count in zip(texts, counts, strict=True) if count)
+    words = unknown_tokens.unknown_words(tokenizer, f"{first.first} {first.second or ''}")
+    what = f"{what} Words such as {', '.join(words)} are unknown."
+    yield warning(what, first.where, unknown_tokens.REMEDY)
     return
-  first = next(text for text, count in zip(texts, counts, strict=True) if count)
-  words = unknown_tokens.unknown_words(tokenizer, f"{first.first} {first.second or ''}")
-  what = f"{what} Words such as {', '.join(words)} are unknown."
-  yield warning(what, first.where, unknown_tokens.REMEDY)
+  pieces = sum(map(len, firsts[:_TEXTS_SPLIT])) + sum(map(len, seconds[:_TEXTS_SPLIT]))
+  words = _words(texts[:_TEXTS_SPLIT])
+  rate = pieces / max(1, len(words))
+  what = f"{what} A word has {rate:.1f} pieces on average"
+  if rate > _MANY_PIECES and sum(map(len, words)) <= _LONGEST_WORDS * len(words):
+    yield warning(f"{what}: {unknown_tokens.UNSUITED}", text_set.path, unknown_tokens.REMEDY)
+  else:
+    yield ok(f"{what}.", text_set.path)
 
 
-def _per_word(text_set: TextSet, texts, firsts, seconds) -> Iterator[Finding]:
-  """Counts the pieces of words, to which punctuation and each Chinese character count."""
+def _words(texts) -> list[str]:
+  """Returns words, of which punctuation and each Chinese character is one."""
   from bert.tokenization import BasicTokenizer
 
   split = BasicTokenizer(do_lower_case=False).tokenize
-  words = [word for text in texts for word in split(f"{text.first} {text.second or ''}")]
-  if not words:
-    return
-  pieces = sum(map(len, firsts[: len(texts)])) + sum(map(len, seconds[: len(texts)]))
-  rate, letters = pieces / len(words), sum(map(len, words)) / len(words)
-  what = f"A word of {text_set.split} has {rate:.1f} pieces on average"
-  if rate > _MANY_PIECES and letters <= _LONGEST_WORDS:
-    what = f"{what}: {unknown_tokens.UNSUITED}"
-    yield warning(what, text_set.path, unknown_tokens.REMEDY)
-  else:
-    yield ok(f"{what}.", text_set.path)
+  return [word for text in texts for word in split(f"{text.first} {text.second or ''}")]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ class BertConfig:
     return config
 
   @classmethod
-  def from_json_file(cls, json_file: str) -> "BertConfig":
+  def from_json_file(cls, json_file: str | bytes | os.PathLike) -> "BertConfig":
     """Reads a config from a `bert_config.json`, or another file that stands for one.
 
     See `bert/checkpoints/config_files.py`.
