@@ -450,6 +450,8 @@ def main(_) -> None:
   elif not settings.rules.has_labels:
     electra_examples.create_records(input_files, outputs, settings, tables, facts)
   else:
+    # The original replaces words by empty lines of the vocabulary, too.
+    facts["vocab_size"] = max(vocab.values()) + 1
     _create_original_records(input_files, outputs, tables, settings, facts)
 
 

@@ -86,7 +86,7 @@ def validate_case_matches_checkpoint(do_lower_case: bool, init_checkpoint: str |
   """
   if not init_checkpoint:
     return
-  path = os.fspath(init_checkpoint)
+  path = os.fsdecode(init_checkpoint)
   match = re.match(r"^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", path)
   model = match.group(1) if match else os.path.basename(path.rstrip("/"))
   if model in (_CASED_MODELS if do_lower_case else _UNCASED_MODELS):
@@ -117,7 +117,7 @@ def whitespace_tokenize(text: str) -> list[str]:
 # The vocabulary: one token per line, whose number (from 0) is the token's id.
 
 
-def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
+def load_vocab(vocab_file: str | bytes | os.PathLike) -> dict[str, int]:
   """Reads a vocabulary file; oddities that do not prevent its use are `VocabularyWarning`s.
 
   As in the original, surrounding whitespace is no part of a token, every line counts (a blank one
@@ -127,6 +127,7 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   Args:
     vocab_file: path of a UTF-8 text file, of a sentencepiece model (ALBERT), or of a byte-level BPE
       (RoBERTa: tokenizer.json or vocab.json); a path such as `gs://...` is opened by TensorFlow.
+      Like every path here it may be bytes, as the assets of a SavedModel give it.
 
   Returns:
     token -> id, in file order.
@@ -134,6 +135,7 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
   Raises:
     VocabularyError: the file does not exist, is not UTF-8 text, or contains no token.
   """
+  vocab_file = os.fsdecode(vocab_file)
   if kind := tokenizer_kinds.of(vocab_file):
     return kind.read_vocab(vocab_file)
   return {token: index for index, token in enumerate(vocabulary_file.read_tokens(vocab_file))}
@@ -179,7 +181,9 @@ def convert_ids_to_tokens(inv_vocab: Mapping[int, str], ids: Iterable[int]) -> l
 
 
 def load_tokenizer(
-  vocab_file: str | os.PathLike, do_lower_case: bool = True, special_tokens: Sequence[str] = ()
+  vocab_file: str | bytes | os.PathLike,
+  do_lower_case: bool = True,
+  special_tokens: Sequence[str] = (),
 ) -> Tokenizer:
   """Returns the tokenizer of a model, of the kind that its vocabulary file is for.
 
@@ -195,6 +199,7 @@ def load_tokenizer(
     VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
     MissingExtraError: the library of such files is not installed.
   """
+  vocab_file = os.fsdecode(vocab_file)
   kind = tokenizer_kinds.of(vocab_file)
   tokenizer: Callable[..., Tokenizer] = kind.TOKENIZER if kind else FullTokenizer
   return tokenizer(vocab_file, do_lower_case, special_tokens)
@@ -260,7 +265,7 @@ class FullTokenizer(Tokenizer):
 
   def __init__(
     self,
-    vocab_file: str | os.PathLike,
+    vocab_file: str | bytes | os.PathLike,
     do_lower_case: bool = True,
     special_tokens: Sequence[str] = (),
     *,

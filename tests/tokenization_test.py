@@ -4,10 +4,14 @@ import json
 import pickle
 import unicodedata
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from bert import tokenization
+from bert.checkpoints import model_files
+from bert.io import filesystem
+from bert.model.configuration import BertConfig
 from bert.text import characters
 from tests.kit.tokenizer_definition import (
   PIECES,
@@ -359,3 +363,26 @@ def test_options_are_not_answered_from_the_memory_of_others(vocab_file):
   assert tokenizer.tokenize("unwantéd") == ["un", "##want", "##ed"]
   tokenizer.basic_tokenizer.strip_accents = False
   assert tokenizer.tokenize("unwantéd") == ["[UNK]"]
+
+
+def test_paths_may_be_bytes(tmp_path):
+  # As TF Hub notebooks pass them: `vocab_file.asset_path.numpy()`, which NumPy may have wrapped.
+  path = write_vocab(tmp_path, "[UNK]\n[CLS]\n[SEP]\nthe\n")
+  for vocab_file in (bytes(path), np.bytes_(bytes(path))):
+    assert tokenization.load_vocab(vocab_file) == tokenization.load_vocab(path)
+    for tokenizer in (
+      tokenization.FullTokenizer(vocab_file=vocab_file, do_lower_case=np.True_),
+      tokenization.load_tokenizer(vocab_file),
+      tokenization.FullTokenizer.from_scratch(vocab_file, True, None),
+    ):
+      assert tokenizer.vocab_file == str(path)
+      assert tokenizer.tokenize("The") == ["the"]
+  with pytest.raises(tokenization.VocabularyError, match=r"Cannot read vocabulary none/vocab.txt:"):
+    tokenization.FullTokenizer(b"none/vocab.txt")
+  config = tmp_path / "bert_config.json"
+  config.write_text('{"vocab_size": 4, "hidden_size": 24}')
+  assert BertConfig.from_json_file(bytes(config)).hidden_size == 24
+  assert model_files.find(bytes(tmp_path)) == model_files.find(str(tmp_path))
+  assert filesystem.list_folder(bytes(tmp_path)) == ["bert_config.json", "vocab.txt"]
+  with pytest.raises(ValueError, match="contradicts"):
+    tokenization.validate_case_matches_checkpoint(True, b"/cased_L-12_H-768_A-12/bert_model.ckpt")

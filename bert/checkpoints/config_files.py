@@ -33,7 +33,7 @@ def read(path: str | os.PathLike) -> dict[str, Any]:
   try:
     return formats.with_mark(formats.CONFIG).to_original(content)
   except ValueError as error:
-    raise ValueError(f"{os.fspath(path)}: {error}") from None
+    raise ValueError(f"{os.fsdecode(path)}: {error}") from None
 
 
 def of_released(name: str, others: Iterable[str] = ()) -> dict[str, Any]:

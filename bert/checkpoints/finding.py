@@ -41,7 +41,7 @@ def _prefix_of(checkpoint: Checkpoint | None) -> str | None:
 
 
 def _open_latest(directory: str) -> Checkpoint | None:
-  directory = os.fspath(directory)
+  directory = os.fsdecode(directory)
   candidates = [prefix for _, prefix in reversed(_numbered_prefixes(directory))]
   skipped = []
   try:
@@ -67,7 +67,7 @@ def best(directory: str) -> str | None:
 
 
 def _open_best(directory: str) -> Checkpoint | None:
-  folder = os.path.join(os.fspath(directory), BEST)
+  folder = os.path.join(os.fsdecode(directory), BEST)
   found = _open_latest(folder) if filesystem.is_folder(folder) else None
   if not found:
     return None
@@ -85,7 +85,7 @@ def _open_best(directory: str) -> Checkpoint | None:
 def list_checkpoints(directory: str) -> list[tuple[int, str]]:
   """(step, prefix) of the whole checkpoints `model.ckpt-STEP` of a directory, by ascending step."""
   whole = {}
-  for step, prefix in _numbered_prefixes(os.fspath(directory)):
+  for step, prefix in _numbered_prefixes(os.fsdecode(directory)):
     if problem_of(prefix) is None:
       whole[step] = prefix
   return sorted(whole.items())

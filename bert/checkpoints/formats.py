@@ -75,7 +75,7 @@ def of(path: str | os.PathLike) -> Format | None:
   """Returns the module of the format of a file; None for TensorFlow's and for unknown ones."""
   name = _row(path)
   # The prefix of a checkpoint may have any ending: its user chose it.
-  if name is None or filesystem.exists(os.fspath(path) + INDEX_SUFFIX):
+  if name is None or filesystem.exists(os.fsdecode(path) + INDEX_SUFFIX):
     return None
   return with_mark(name)
 
@@ -96,7 +96,7 @@ def is_file_of_others(path: str | os.PathLike) -> bool:
 
 
 def _row(path: str | os.PathLike) -> str | None:
-  return next((ending for ending in _WEIGHTS if os.fspath(path).endswith(ending)), None)
+  return next((ending for ending in _WEIGHTS if os.fsdecode(path).endswith(ending)), None)
 
 
 def is_folder_of_others(names: Collection[str]) -> bool:
@@ -123,4 +123,4 @@ def find_weights(folder: str) -> str | None:
 
 def describes_model(path: str | os.PathLike) -> bool:
   """Tells whether weights may be their own configuration, by the name of a file."""
-  return os.fspath(path).endswith((KERAS_SUFFIX, INDEX_SUFFIX))
+  return os.fsdecode(path).endswith((KERAS_SUFFIX, INDEX_SUFFIX))

@@ -75,7 +75,7 @@ class H5File:
     Raises:
       H5FileError: the file is missing or damaged, or has something else than plain arrays.
     """
-    self.path = os.fspath(path)
+    self.path = os.fsdecode(path)
     self.tensors = _read_places(self.path)
 
   def read(self, name: str) -> np.ndarray:
@@ -99,7 +99,7 @@ def read_class(path: str | os.PathLike) -> str | None:
   Raises:
     H5FileError: see `H5File`.
   """
-  parts = {part: None for name in _read_places(os.fspath(path)) for part in name.split("/")}
+  parts = {part: None for name in _read_places(os.fsdecode(path)) for part in name.split("/")}
   return next(filter(None, map(transformers_heads.class_named, parts)), None)
 
 

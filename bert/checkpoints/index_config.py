@@ -22,7 +22,7 @@ def index_of(weights: str | os.PathLike) -> str | None:
   Weights are a prefix, a folder with one checkpoint, or that of a SavedModel.
   """
   try:
-    prefix = _prefix_of(os.fspath(weights))
+    prefix = _prefix_of(os.fsdecode(weights))
     has_sizes = _sizes_of(prefix) is not None or model_garden.holds_encoder(prefix)
   except (ValueError, OSError):  # whoever reads the weights says what is wrong
     return None
@@ -35,7 +35,7 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
   Raises:
     ValueError: the sizes of its model are not in it, or it is damaged.
   """
-  prefix = os.fspath(path).removesuffix(INDEX_SUFFIX)
+  prefix = os.fsdecode(path).removesuffix(INDEX_SUFFIX)
   if sizes := _sizes_of(prefix):
     return sizes
   if weights := model_garden.open_weights(prefix):

@@ -8,7 +8,7 @@ from bert.checkpoints.bundle_files import CheckpointError
 
 def _refuse(path: str | os.PathLike) -> NoReturn:
   """Raises a CheckpointError that names the command."""
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   raise CheckpointError(
     f"{path} is a whole model of Keras. Make a checkpoint of it first: "
     f"python convert_checkpoint.py from_keras --init_checkpoint={path} --output_dir=NEW_FOLDER"

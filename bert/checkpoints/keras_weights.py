@@ -59,11 +59,11 @@ def open_weights(
   def open_one(path: str) -> KerasWeights:
     return KerasWeights(open_file(path), error, family)
 
-  if os.fspath(path).endswith(".index.json"):
+  if os.fsdecode(path).endswith(".index.json"):
     named = functools.partial(_key_of, family=family)
     file: TensorFile = ShardedFiles(path, open_one, error, named)
   else:
-    file = open_one(os.fspath(path))
+    file = open_one(os.fsdecode(path))
   if not any(transformers_names.is_of_family(name, family) for name in file.tensors):
     names = abbreviate(list(file.tensors), 3) or "none"
     raise error(

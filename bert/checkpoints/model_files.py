@@ -58,8 +58,8 @@ def find(weights: str | os.PathLike) -> ModelFiles:
     next(filter(None, (_first(place, names) for place in places)), None)
     for names in (_CONFIGS, _VOCABULARIES)
   )
-  if os.fspath(weights).endswith(KERAS_SUFFIX):
-    config = os.fspath(weights)  # which contains it
+  if os.fsdecode(weights).endswith(KERAS_SUFFIX):
+    config = os.fsdecode(weights)  # which contains it
   if config is None:  # perhaps the shapes are
     config = formats.with_mark(INDEX_SUFFIX).index_of(weights)
   return ModelFiles(config, vocabulary)
@@ -90,7 +90,7 @@ def folder_of(weights: str | os.PathLike) -> str:
     >>> folder_of("export/encoder/variables/variables")
     'export/encoder'
   """
-  path = os.fspath(weights)
+  path = os.fsdecode(weights)
   if filesystem.is_folder(path):
     return path
   if path.endswith(os.sep + IN_SAVED_MODEL):
@@ -142,7 +142,7 @@ def check_vocabulary_size(
   Raises:
     ValueError: it has fewer, or the vocabulary is of the other kind and another size.
   """
-  largest_id = max(vocab.values())
+  largest_id = vocabulary_kind.size(vocab) - 1
   if is_of_other_kind(vocab, vocab_size, family):
     kind = _KINDS[_kind_of(vocab)].format(largest_id + 1)
     needed = vocabulary_flag(family) or "--vocab_file=vocab.txt"
@@ -165,7 +165,7 @@ def is_of_other_kind(vocab: Mapping[str, int], vocab_size: int, family: str) -> 
   ALBERTs.
   """
   usual = FAMILIES[family].vocabulary
-  return _kind_of(vocab) != usual and max(vocab.values()) + 1 != vocab_size
+  return _kind_of(vocab) != usual and vocabulary_kind.size(vocab) != vocab_size
 
 
 # By the kind of vocabulary (`families.VOCABULARIES`).

@@ -72,7 +72,7 @@ def identify(model: str | os.PathLike) -> ModelSource:
       another kind. The message says what was near.
     OSError: a remote file system cannot be reached.
   """
-  path = os.path.expanduser(os.fspath(model))
+  path = os.path.expanduser(os.fsdecode(model))
   if not path:
     raise CheckpointError(
       "The path or name of the model is empty. If it came from a variable such as "

@@ -70,7 +70,7 @@ def find_prefix(path: str | os.PathLike) -> str:
   Raises:
     CheckpointReadError: nothing was found, or a folder has several.
   """
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   prefix = FILE_SUFFIX.sub("", path)
   if filesystem.exists(prefix + ".index"):
     return prefix

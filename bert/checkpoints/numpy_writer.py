@@ -31,7 +31,7 @@ def write(prefix: str | os.PathLike, tensors: Mapping[str, np.ndarray]) -> None:
     KeyError: an array is of another type.
     OSError: a file cannot be written.
   """
-  prefix = os.fspath(prefix)
+  prefix = os.fsdecode(prefix)
   numbers = {dtype: number for number, dtype in DTYPES.items()}
   entries, offset = [(b"", _HEADER)], 0
   with written_whole(prefix + DATA_SUFFIX) as writer:

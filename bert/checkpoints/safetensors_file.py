@@ -79,7 +79,7 @@ def open_weights(path: str | os.PathLike, family: str = "bert") -> TensorFile:
   Raises:
     SafetensorsError: something is missing or damaged. Values are not read.
   """
-  is_sharded = os.fspath(path).endswith(SHARDS_SUFFIX)
+  is_sharded = os.fsdecode(path).endswith(SHARDS_SUFFIX)
   whole = None if is_sharded else SafetensorsFile(path)
   names = whole.tensors if whole else tensor_files.read_index(path, SafetensorsError)
   if any(map(keras_weights.is_of_keras, names)):
@@ -102,7 +102,7 @@ class SafetensorsFile:
     Raises:
       SafetensorsError: the file is missing, too short or too long, or its header is invalid.
     """
-    self.path = os.fspath(path)
+    self.path = os.fsdecode(path)
     try:
       size = filesystem.size_bytes(self.path)
       with filesystem.open_to_read(self.path) as reader:

@@ -59,7 +59,7 @@ def save(
     CheckpointError: it cannot be written. Earlier checkpoints are unchanged.
     TypeError: `state` is not JSON-able.
   """
-  directory = os.fspath(directory)
+  directory = os.fsdecode(directory)
   if filesystem.is_remote(directory):
     raise CheckpointError(f"Checkpoints are written to local folders only, not to {directory}.")
   name = f"model.ckpt-{int(step)}"

@@ -69,7 +69,7 @@ class ShardedFiles:
     Raises:
       CheckpointError: a file is missing or damaged, or lacks a tensor that the index puts there.
     """
-    self.path, self._error = os.fspath(path), error
+    self.path, self._error = os.fsdecode(path), error
     weight_map = {named(name): shard for name, shard in read_index(path, error).items()}
     folder = os.path.dirname(self.path)
     shards = {name: open_file(os.path.join(folder, name)) for name in set(weight_map.values())}
@@ -97,7 +97,7 @@ def read_index(path: str | os.PathLike, error: type[CheckpointError]) -> dict[st
   Returns:
     Tensor's name -> name of the file that has it.
   """
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   kind = path.removesuffix(".index.json").rpartition(".")[2]
   try:
     if filesystem.size_bytes(path) > MAX_HEADER_BYTES:

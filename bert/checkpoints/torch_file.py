@@ -69,7 +69,7 @@ def open_weights(path: str | os.PathLike) -> "TorchFile | ShardedFiles":
   Raises:
     TorchFileError: something is missing or damaged, or asks to run something. Values are not read.
   """
-  if os.fspath(path).endswith(".index.json"):
+  if os.fsdecode(path).endswith(".index.json"):
     return ShardedFiles(path, TorchFile, TorchFileError)
   return TorchFile(path)
 
@@ -88,7 +88,7 @@ class TorchFile:
     Raises:
       TorchFileError: see `open_weights`.
     """
-    self.path = os.fspath(path)
+    self.path = os.fsdecode(path)
     try:
       size = filesystem.size_bytes(self.path)
       with filesystem.open_to_read(self.path) as file:

@@ -120,7 +120,7 @@ class Weights:
     Raises:
       CheckpointError: a file is missing or damaged.
     """
-    self.path = os.fspath(path)
+    self.path = os.fsdecode(path)
     self.family = _family_of({"model_type": family, **_read_json_beside(path, CONFIG)})
     self._file = _open_file(self.path, self.family)
     try:
@@ -202,7 +202,7 @@ def open_weights(path: str | os.PathLike, family: str | None = None) -> Weights:
   """
   weights = find_weights(path) if filesystem.is_folder(path) else path
   if weights is None:
-    raise CheckpointError(f"{os.fspath(path)} has no {WEIGHTS}.")
+    raise CheckpointError(f"{os.fsdecode(path)} has no {WEIGHTS}.")
   return Weights(weights, family)
 
 
@@ -246,7 +246,7 @@ def read_architecture(weights: str | os.PathLike) -> str | None:
   """
   names = _read_json_beside(weights, CONFIG).get("architectures")
   name = names[0] if isinstance(names, list) and names else None
-  if os.fspath(weights).endswith(H5_SUFFIXES[0]):
+  if os.fsdecode(weights).endswith(H5_SUFFIXES[0]):
     name = h5_file.read_class(weights) or name
   return name.removeprefix("TF") if isinstance(name, str) else None
 
@@ -279,7 +279,7 @@ def read_facts(weights: str | os.PathLike) -> dict[str, Any]:
 
 def _read_json_beside(weights, name: str) -> dict[str, Any]:
   """A JSON object in the folder of the weights; empty if the file does not exist."""
-  path = os.path.join(os.path.dirname(os.fspath(weights)), name)
+  path = os.path.join(os.path.dirname(os.fsdecode(weights)), name)
   try:
     return json_files.read_object(path) if filesystem.is_file(path) else {}
   except ValueError as error:
@@ -317,7 +317,7 @@ def write_folder(
     ValueError: the format does not support the configuration or the type of an array.
     OSError: a file cannot be written.
   """
-  folder = os.fspath(folder)
+  folder = os.fsdecode(folder)
   its_class = class_of(head.name, family, tensors, config)
   tensors = tensors_of_head(tensors, head, family)
   labels = _labels(tensors, head)

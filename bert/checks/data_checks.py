@@ -27,11 +27,14 @@ from bert.checks.task_data import Text, TextSet
 from bert.io import filesystem, vocabulary_kind
 from bert.io.wording import counted
 from bert.tasks import kinds, shared_texts
+from bert.text import unknown_tokens
 
 # Above these shares a finding is a warning and not a note.
 _MANY_CUT = 0.25
 _MANY_REPEATED = 0.05
-_MANY_UNKNOWN = 0.05
+_MANY_PIECES = 3.5  # for a word; English in its own vocabulary has 1.2
+_LONGEST_WORDS = 15  # on average: longer ones are of a language without blanks
+_TEXTS_SPLIT = 1000
 _ONE_SIDED = 0.95
 
 # Parts of warnings of a run for which there is a finding here.
@@ -108,7 +111,7 @@ def _files_of(subject: RunUnderCheck) -> list[str]:
   from bert.text import text_files
 
   if subject.input_file:
-    return text_files.find_input_files(subject.input_file)
+    return text_files.find_input_files(subject.input_file, takes_records=True)
   folder = subject.data_dir
   if not filesystem.is_folder(folder):
     raise NotADirectoryError(20, "--data_dir is not a folder", folder)
@@ -283,17 +286,28 @@ def _unknown(tokenizer, text_set: TextSet, texts, firsts, seconds) -> Iterator[F
   counts = [a.count(unknown_id) + b.count(unknown_id) for a, b in zip(firsts, seconds, strict=True)]
   unknown, total = sum(counts), sum(map(len, firsts)) + sum(map(len, seconds))
   what = f"{share(unknown, total)} of the tokens of {text_set.split} are {unknown_token}."
-  if unknown <= _MANY_UNKNOWN * total:
-    yield ok(what, text_set.path)
+  if unknown > unknown_tokens.MANY * total:
+    first = next(text for text, count in zip(texts, counts, strict=True) if count)
+    words = unknown_tokens.unknown_words(tokenizer, f"{first.first} {first.second or ''}")
+    what = f"{what} Words such as {', '.join(words)} are unknown."
+    yield warning(what, first.where, unknown_tokens.REMEDY)
     return
-  first = next(text for text, count in zip(texts, counts, strict=True) if count)
-  words = dict.fromkeys(f"{first.first} {first.second or ''}".split())
-  examples = [word for word in words if unknown_id in tokenizer.text_to_ids(word)][:3]
-  yield warning(
-    f"{what} Words such as {', '.join(examples)} are unknown.",
-    first.where,
-    "Check --do_lower_case, or take the vocabulary of a model for this language.",
-  )
+  pieces = sum(map(len, firsts[:_TEXTS_SPLIT])) + sum(map(len, seconds[:_TEXTS_SPLIT]))
+  words = _words(texts[:_TEXTS_SPLIT])
+  rate = pieces / max(1, len(words))
+  what = f"{what} A word has {rate:.1f} pieces on average"
+  if rate > _MANY_PIECES and sum(map(len, words)) <= _LONGEST_WORDS * len(words):
+    yield warning(f"{what}: {unknown_tokens.UNSUITED}", text_set.path, unknown_tokens.REMEDY)
+  else:
+    yield ok(f"{what}.", text_set.path)
+
+
+def _words(texts) -> list[str]:
+  """Returns words, of which punctuation and each Chinese character is one."""
+  from bert.tokenization import BasicTokenizer
+
+  split = BasicTokenizer(do_lower_case=False).tokenize
+  return [word for text in texts for word in split(f"{text.first} {text.second or ''}")]
 
 
 # ---------------------------------------------------------------------------------------------

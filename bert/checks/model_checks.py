@@ -111,7 +111,11 @@ def _odd_lines(path: str) -> Iterator[Finding]:
 
   first_line: dict[str, int] = {}
   odd = []
-  for number, token in enumerate(read_tokens(path), start=1):
+  tokens = read_tokens(path)
+  while not tokens[-1]:
+    tokens.pop()
+    yield note("The last line is empty: it is no token.", f"{path}:{len(tokens) + 1}", "Remove it.")
+  for number, token in enumerate(tokens, start=1):
     if not token:
       odd.append((number, "The line is blank: its id belongs to no token."))
     elif token in first_line:
@@ -166,7 +170,7 @@ def _case(vocab: Mapping[str, int], path: str, do_lower_case: bool | None) -> It
 
 
 def _size(vocab: Mapping[str, int], path: str, subject: RunUnderCheck) -> Iterator[Finding]:
-  tokens, needed = max(vocab.values()) + 1, subject.config.vocab_size
+  tokens, needed = vocabulary_kind.size(vocab), subject.config.vocab_size
   unit = "lines" if vocabulary_kind.is_of_word_pieces(vocab) else "tokens"
   said = f"{tokens} {unit}, and vocab_size of {subject.bert_config_file or 'the model'} is {needed}"
   remedy = "Take the vocabulary and the configuration of one model."

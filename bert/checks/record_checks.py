@@ -24,9 +24,8 @@ from bert.checks.findings import (
   share,
   warning,
 )
-from bert.io import record_files, vocabulary_kind
+from bert.io import other_formats, record_files, vocabulary_kind
 from bert.io.atomic_files import sha256_of
-from bert.io.tfrecord_bytes import masked_crc32c
 from bert.pretraining import record_checks, record_formats
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -47,7 +46,7 @@ def are_records(path: str) -> bool:
       head = reader.read(12)
   except (OSError, EOFError):
     return False
-  return len(head) == 12 and int.from_bytes(head[8:], "little") == masked_crc32c(head[:8])
+  return other_formats.are_records(head)
 
 
 def check_record_files(subject: RunUnderCheck, paths: list[str]) -> Iterator[Finding]:

@@ -65,7 +65,7 @@ class _Vocabulary:
       if token:
         self.tokens[index] = token
     self.ids = ids
-    self.path = os.fspath(vocab_file)
+    self.path = os.fsdecode(vocab_file)
     self.is_model = vocabulary_kind.is_of_model(ids)
     self.has_byte_pairs = vocabulary_kind.is_of_byte_pairs(ids)
     if not (self.is_model or self.has_byte_pairs):

@@ -50,6 +50,6 @@ def model_file(folder: str | os.PathLike, format_name: str, precision: str = "fl
     else f"The precisions of {format_name} are {known}."
   )
   raise ValueError(
-    f"{os.fspath(folder)} has no model of {format_name} in {precision}, but "
+    f"{os.fsdecode(folder)} has no model of {format_name} in {precision}, but "
     f"{', '.join(present) or 'none at all'}. {remedy}"
   )

@@ -80,7 +80,7 @@ def read(folder: str | os.PathLike, vocab_file: str | None = None) -> Described:
   Raises:
     ValueError: a file is damaged, or missing.
   """
-  folder = os.fspath(folder)
+  folder = os.fsdecode(folder)
   path = os.path.join(folder, RUN)
   run = _object(path)
   kinds_of_values = {"facts": dict, "settings": dict, "max_seq_length": int, "do_lower_case": bool}

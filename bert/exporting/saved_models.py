@@ -103,7 +103,7 @@ def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Ass
 
   A ValueError says that a byte-level BPE is bad.
   """
-  path = os.fspath(vocab_file)
+  path = os.fsdecode(vocab_file)
   name = vocabulary_kind.saved_vocabulary_name(path)
   if vocabulary_kind.is_meant_as_byte_pairs(path) and os.path.basename(path) != name:
     folder = tempfile.mkdtemp()

@@ -63,7 +63,7 @@ def read_run(folder: str | os.PathLike) -> Run:
     NoScalarsError: the folder has no event file with scalars.
     ValueError: there is no such folder.
   """
-  folder = os.fspath(folder)
+  folder = os.fsdecode(folder)
   check_folder(folder)
   training, evaluation = read_curves(folder), read_curves(os.path.join(folder, "eval"))
   if not training and not evaluation:
@@ -123,7 +123,7 @@ def has_events(folder: str | os.PathLike) -> bool:
 
 
 def _event_files(folder: str | os.PathLike) -> list[str]:
-  return filesystem.matching(os.path.join(glob.escape(os.fspath(folder)), _EVENTS))
+  return filesystem.matching(os.path.join(glob.escape(os.fsdecode(folder)), _EVENTS))
 
 
 def _newest_state(folder: str) -> Mapping:

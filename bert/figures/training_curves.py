@@ -137,7 +137,7 @@ def figure_of_runs(
 
 
 def _without_slash(folder: str | os.PathLike) -> str:
-  folder = os.fspath(folder)
+  folder = os.fsdecode(folder)
   return folder.rstrip("/") or folder
 
 

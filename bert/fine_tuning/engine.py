@@ -33,6 +33,7 @@ from bert.scripts import (
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.steps import Run, Teaching, log_sizes
 from bert.tasks import constant_answers, kinds, shared_texts
+from bert.text import unknown_tokens
 from bert.training import distribution
 
 # The jobs whose batch size a split has.
@@ -120,7 +121,8 @@ class FineTuning(Run):
     """
     name, task = data.record_name, self.task
     if name not in self._num_records:
-      records = iter(task.records(data, self._shown_examples()))
+      unknown = unknown_tokens.UnknownTokens(self.tokenizer)
+      records = unknown.counted(task.records(data, self._shown_examples()))
       is_filled = self.settings.use_tpu and not data.is_training
       if is_filled and task.padding_record(data) is not None:
         batch_size = self.settings.values[f"{_JOBS[data.split]}_batch_size"]
@@ -130,6 +132,8 @@ class FineTuning(Run):
       write = functools.partial(record_files.write_records, examples=records)
       path = self.settings.features_path(name)
       self._num_records[name] = distribution.on_chief(write, path)
+      if warning := unknown.warning(data.split + data.suffix, self._texts_of(data)):
+        logging.warning("%s", warning)
     return self._num_records[name]
 
   def batches(self, data: DataSet):

@@ -44,7 +44,7 @@ def written_whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
   Raises:
     OSError: it cannot be written; the error names `path`.
   """
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   # A name that is always the same: the next write removes the remains of a crash.
   temporary = hidden_beside(path, "tmp")
   if filesystem.is_remote(path):
@@ -177,7 +177,7 @@ def errors_naming(path: str | os.PathLike, instead_of: str | None = None) -> Ite
     is_temporary = instead_of is not None and str(error.filename).startswith(instead_of)
     if error.errno is None or not (error.filename is None or is_temporary):
       raise
-    raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    raise OSError(error.errno, error.strerror, os.fsdecode(path)) from None
 
 
 def check_writable(folder: str | os.PathLike) -> None:
@@ -186,7 +186,7 @@ def check_writable(folder: str | os.PathLike) -> None:
   The OSError of one that cannot be written to names it.
   """
   filesystem.check_local(folder)
-  with errors_naming(folder), tempfile.TemporaryFile(dir=os.fspath(folder)) as probe:
+  with errors_naming(folder), tempfile.TemporaryFile(dir=os.fsdecode(folder)) as probe:
     probe.write(b"?")
     probe.flush()
 
@@ -262,7 +262,7 @@ def hold_folder(folder: str | os.PathLike, lock_name: str = LOCK_NAME) -> Iterat
   filesystem.check_local(folder)
   # A child that was forked inside the block holds nothing, hence the process in the key.
   key = os.getpid(), os.path.join(os.path.realpath(folder), lock_name)
-  descriptor = None if key in _held else _lock(key[1], os.fspath(folder))
+  descriptor = None if key in _held else _lock(key[1], os.fsdecode(folder))
   _held[key] = _held.get(key, 0) + 1
   try:
     yield

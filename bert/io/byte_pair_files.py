@@ -110,7 +110,7 @@ def read(path: str | os.PathLike) -> BytePairs:
   Raises:
     ValueError: a file is missing or bad, or they do not belong together; one line.
   """
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   if os.path.basename(path) == MERGES:
     raise ValueError(f"{path} has no ids: give the {VOCABULARY} beside it.")
   content = _json(path)

@@ -29,7 +29,7 @@ def is_remote(path: str | os.PathLike) -> bool:
     >>> is_remote("gs://bucket/vocab.txt"), is_remote("/tmp/vocab.txt")
     (True, False)
   """
-  return "://" in os.fspath(path)
+  return "://" in os.fsdecode(path)
 
 
 def is_web_address(path: str | os.PathLike) -> bool:
@@ -39,7 +39,7 @@ def is_web_address(path: str | os.PathLike) -> bool:
     >>> is_web_address("https://host/vocab.txt"), is_web_address("gs://bucket/vocab.txt")
     (True, False)
   """
-  return os.fspath(path).startswith(("https://", "http://"))
+  return os.fsdecode(path).startswith(("https://", "http://"))
 
 
 def meant_as_remote(path: str | os.PathLike) -> str | None:
@@ -49,7 +49,7 @@ def meant_as_remote(path: str | os.PathLike) -> str | None:
     >>> meant_as_remote("gs:/bucket/out"), meant_as_remote("/tmp/out"), meant_as_remote("C:/out")
     ('gs://bucket/out', None, None)
   """
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   match = re.match(r"(gs|s3a?|hdfs|https?|file|abfss?|dbfs):/+", path)
   return f"{match[1]}://{path[match.end() :]}" if match and not is_remote(path) else None
 
@@ -60,7 +60,7 @@ def check_local(path: str | os.PathLike) -> None:
   To them `gs://bucket/out` is a folder `gs:` in the current one.
   """
   if is_remote(path):
-    raise OSError(errno.ENOTSUP, "It is remote, but must be on a local disk", os.fspath(path))
+    raise OSError(errno.ENOTSUP, "It is remote, but must be on a local disk", os.fsdecode(path))
 
 
 def open_to_read(path: str | os.PathLike, once: bool = False) -> BinaryIO:
@@ -78,12 +78,12 @@ def open_to_read(path: str | os.PathLike, once: bool = False) -> BinaryIO:
   if not is_remote(path):
     if _is_pipe(path):
       if not once:
-        raise OSError(errno.ESPIPE, _PIPE, os.fspath(path))
-      logging.info("%s is a pipe: waiting for the program that writes to it.", os.fspath(path))
+        raise OSError(errno.ESPIPE, _PIPE, os.fsdecode(path))
+      logging.info("%s is a pipe: waiting for the program that writes to it.", os.fsdecode(path))
     return open(path, "rb")
   if not exists(path):
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-  return io.BufferedReader(_RemoteFile(os.fspath(path)), _BUFFER_BYTES)
+  return io.BufferedReader(_RemoteFile(os.fsdecode(path)), _BUFFER_BYTES)
 
 
 def _is_pipe(path: str | os.PathLike) -> bool:
@@ -107,7 +107,7 @@ def open_to_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
       yield writer
     return
   gfile = _gfile(path)
-  with _os_errors(path), gfile.GFile(os.fspath(path), "wb") as writer:
+  with _os_errors(path), gfile.GFile(os.fsdecode(path), "wb") as writer:
     yield writer
 
 
@@ -116,7 +116,7 @@ def exists(path: str | os.PathLike) -> bool:
   if not is_remote(path):
     return os.path.exists(path)
   with _os_errors(path):
-    return _gfile(path).exists(os.fspath(path))
+    return _gfile(path).exists(os.fsdecode(path))
 
 
 def is_folder(path: str | os.PathLike) -> bool:
@@ -124,7 +124,7 @@ def is_folder(path: str | os.PathLike) -> bool:
   if not is_remote(path):
     return os.path.isdir(path)
   # `isdir` alone is false where `exists` says that there is no connection.
-  return exists(path) and _gfile(path).isdir(os.fspath(path))
+  return exists(path) and _gfile(path).isdir(os.fsdecode(path))
 
 
 def is_file(path: str | os.PathLike) -> bool:
@@ -139,20 +139,20 @@ def size_bytes(path: str | os.PathLike) -> int:
   if not is_remote(path):
     return os.path.getsize(path)
   with _os_errors(path):
-    return _gfile(path).stat(os.fspath(path)).length
+    return _gfile(path).stat(os.fsdecode(path)).length
 
 
 def list_folder(folder: str | os.PathLike) -> list[str]:
   """Lists a folder's names, sorted; none if it does not exist, or is local and cannot be read."""
   if not is_remote(folder):
     try:
-      return sorted(os.listdir(folder))
+      return sorted(os.listdir(os.fsdecode(folder)))
     except OSError:
       return []
   if not is_folder(folder):
     return []
   with _os_errors(folder):
-    return sorted(name.rstrip("/") for name in _gfile(folder).listdir(os.fspath(folder)))
+    return sorted(name.rstrip("/") for name in _gfile(folder).listdir(os.fsdecode(folder)))
 
 
 def matching(pattern: str | os.PathLike) -> list[str]:
@@ -160,7 +160,7 @@ def matching(pattern: str | os.PathLike) -> list[str]:
 
   A path that exists matches itself, even if it contains characters of patterns.
   """
-  pattern = os.fspath(pattern)
+  pattern = os.fsdecode(pattern)
   if is_remote(pattern):
     wants_hidden = os.path.basename(pattern).startswith(".")
     with _os_errors(pattern):
@@ -175,7 +175,7 @@ def rename(source: str | os.PathLike, target: str | os.PathLike) -> None:
     os.replace(source, target)
     return
   with _os_errors(target):
-    _gfile(source).rename(os.fspath(source), os.fspath(target), overwrite=True)
+    _gfile(source).rename(os.fsdecode(source), os.fsdecode(target), overwrite=True)
 
 
 def remove(path: str | os.PathLike) -> None:
@@ -184,7 +184,7 @@ def remove(path: str | os.PathLike) -> None:
     os.remove(path)
     return
   with _os_errors(path):
-    _gfile(path).remove(os.fspath(path))
+    _gfile(path).remove(os.fsdecode(path))
 
 
 class _RemoteFile(io.RawIOBase):
@@ -228,7 +228,7 @@ def _tensorflow(path: str | os.PathLike):
     import tensorflow
   except ImportError:
     raise OSError(
-      errno.ENOTSUP, "TensorFlow is not installed, and remote files need it", os.fspath(path)
+      errno.ENOTSUP, "TensorFlow is not installed, and remote files need it", os.fsdecode(path)
     ) from None
   return tensorflow
 
@@ -244,12 +244,12 @@ def _os_errors(path: str | os.PathLike) -> Iterator[None]:
   try:
     yield
   except tf.errors.NotFoundError:
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path)) from None
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(path)) from None
   except tf.errors.UnimplementedError:
-    raise OSError(errno.ENOTSUP, _why_unknown(os.fspath(path)), os.fspath(path)) from None
+    raise OSError(errno.ENOTSUP, _why_unknown(os.fsdecode(path)), os.fsdecode(path)) from None
   except tf.errors.OpError as error:
     reason = (error.message or type(error).__name__).splitlines()[0]
-    raise OSError(errno.EIO, reason, os.fspath(path)) from None
+    raise OSError(errno.EIO, reason, os.fsdecode(path)) from None
 
 
 def _why_unknown(path: str) -> str:

@@ -36,13 +36,13 @@ def object_in(content: bytes | str, source: str | os.PathLike, advice: str = "")
   """
   advice = advice and f" {advice}"
   if isinstance(content, bytes) and (other := other_formats.find(content)):
-    raise ValueError(f"{os.fspath(source)} is {other[0]}. {other[1]}")
+    raise ValueError(f"{os.fsdecode(source)} is {other[0]}. {other[1]}")
   try:
     found = json.loads(content.decode("utf-8-sig") if isinstance(content, bytes) else content)
   except (ValueError, RecursionError) as error:  # not UTF-8, no JSON, 5000 digits, too deep
     end = f".{advice}" if advice else ""
-    raise ValueError(f"{os.fspath(source)} is not valid JSON: {error}{end}") from None
+    raise ValueError(f"{os.fsdecode(source)} is not valid JSON: {error}{end}") from None
   if not isinstance(found, dict):
     kind = type(found).__name__
-    raise ValueError(f"{os.fspath(source)}: a JSON object is needed, not {kind}.{advice}")
+    raise ValueError(f"{os.fsdecode(source)}: a JSON object is needed, not {kind}.{advice}")
   return found

@@ -65,7 +65,23 @@ def find(start: bytes, pages: bool = True, pages_alone: bool = False) -> tuple[s
     return None
   if start[_TAR[0] :] == _TAR[1]:
     return "a tar archive", "Unpack it: tar -xf."
+  if are_records(start):
+    return "a TFRecord file", "Give the file of the text."
   return _KNOWN[b"\xff\xfe"] if _TWO_BYTES.match(start) else None
+
+
+def are_records(start: bytes) -> bool:
+  """Tells whether a file begins as TFRecord files do, with a length and its checksum.
+
+  Example:
+    >>> are_records(bytes.fromhex("05 00 00 00 00 00 00 00 ea b2 04 3e")), are_records(b"text")
+    (True, False)
+  """
+  if len(start) < 12 or start[5:8] != bytes(3):  # far above the length of any record
+    return False
+  from bert.io.tfrecord_bytes import masked_crc32c  # here, as few files need NumPy
+
+  return int.from_bytes(start[8:12], "little") == masked_crc32c(start[:8])
 
 
 def looks_like_json(text: str) -> bool:

@@ -89,7 +89,7 @@ def write_records(path: str | os.PathLike, examples: Iterable[Mapping[str, Any] 
   Raises:
     OSError: the file cannot be written; the message names it.
   """
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   manifest = manifest_path(path)
   count = 0
   with written_whole(path) as writer:
@@ -117,7 +117,7 @@ def manifest_path(path: str | os.PathLike) -> str:
     >>> manifest_path("data/train.tf_record")
     'data/.train.tf_record.manifest.json'
   """
-  return hidden_beside(os.fspath(path), "manifest.json")
+  return hidden_beside(os.fsdecode(path), "manifest.json")
 
 
 def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def check_manifest(path: str | os.PathLike) -> dict[str, Any]:
   Raises:
     RecordError: the file does not have the size with which it was written.
   """
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   facts = read_manifest(path)
   expected = facts.get("bytes")
   if not isinstance(expected, int) or not filesystem.exists(path):
@@ -177,7 +177,7 @@ def records_of(path: str | os.PathLike) -> Iterator[bytes]:
     RecordError: the file is missing, damaged, or differs from its manifest; the message names the
       record.
   """
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   if not filesystem.exists(path):
     raise RecordError(f"{path} does not exist.")
   if filesystem.is_folder(path):

@@ -10,6 +10,7 @@ A malformed row (too short, too long, not UTF-8, a value that `convert`'s functi
 """
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -23,8 +24,8 @@ _Example = TypeVar("_Example")
 
 
 def names_of(first_row: Row, has_header: bool) -> tuple[str, ...]:
-  """Returns the names of the columns, without spaces around them; () without a header."""
-  return tuple(str(name).strip() for name in first_row) if has_header else ()
+  """Returns the names of the columns, without blanks around them; () without a header."""
+  return tuple(re.sub("[\u200b\ufeff]", "", str(name)).strip() for name in first_row if has_header)
 
 
 def find_column(

@@ -121,7 +121,7 @@ def _raise(error: DataError) -> None:
 
 def read_lines(path: str) -> Iterator[str]:
   """Yields lines without their ends; bytes not UTF-8 become surrogates (`check_text`)."""
-  for number, line in enumerate(_binary_lines(os.fspath(path))):
+  for number, line in enumerate(_binary_lines(os.fsdecode(path))):
     if number == 0:
       if other := other_formats.find(line):
         raise DataError(f"the file is {other[0]}.", path, advice=other[1])
@@ -374,7 +374,7 @@ def _parse_quoted(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Ro
     except StopIteration:
       return
     except csv.Error as e:
-      on_bad_row(_csv_error(e, path, line, len(lines.of_row) - 1))
+      on_bad_row(_csv_error(e, path, line, lines.of_row))
       # A quote that is not closed would take many good rows along.
       lines.keep_first()
     else:
@@ -382,11 +382,16 @@ def _parse_quoted(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Ro
         yield Row(fields, path, line, number)
 
 
-def _csv_error(error: csv.Error, path: str, line: int, following: int) -> DataError:
-  """Makes the error about a row that has taken so many following lines along."""
+def _csv_error(error: csv.Error, path: str, line: int, of_row: Sequence[str]) -> DataError:
+  """Makes the error about a row that has taken these lines."""
+  following = len(of_row) - 1
   if "new-line character" in str(error):
     advice = "Save the file with line feeds (LF or CRLF), or put such a text in double quotes."
     return DataError("a carriage return (CR) stands alone.", path, line, advice)
+  if '\\"' in of_row[0] + of_row[-1]:
+    reason = r"""the quoting is broken: in CSV, \" does not escape a quote."""
+    advice = rf"""Write "" instead: sed 's/\\"/""/g' {path} > FILE. {SKIP_ADVICE}"""
+    return DataError(reason, path, line, advice)
   if not following and "unexpected end" not in str(error):
     return DataError(f"the quoting is broken ({error}).", path, line, SKIP_ADVICE)
   where = (

@@ -38,7 +38,7 @@ def is_model(data: bytes) -> bool:
 def holds_model(path: str | os.PathLike) -> bool:
   """Tells whether a file is a sentencepiece model; False for one that cannot be read."""
   try:
-    with filesystem.open_to_read(os.fspath(path)) as reader:
+    with filesystem.open_to_read(os.fsdecode(path)) as reader:
       return is_model(reader.read(64))
   except OSError:
     return False
@@ -46,7 +46,7 @@ def holds_model(path: str | os.PathLike) -> bool:
 
 def is_sentencepiece_file(path: str | os.PathLike) -> bool:
   """Whether a vocabulary file is to be read as a sentencepiece model: by content or by name."""
-  return os.fspath(path).endswith(_ENDING) or holds_model(path)
+  return os.fsdecode(path).endswith(_ENDING) or holds_model(path)
 
 
 def saved_vocabulary_name(path: str | os.PathLike) -> str:
@@ -58,16 +58,16 @@ def saved_vocabulary_name(path: str | os.PathLike) -> str:
 
 def is_meant_as_byte_pairs(path: str | os.PathLike) -> bool:
   """Tells whether a vocabulary file is to be read as a byte-level BPE: by its name."""
-  return os.path.basename(os.fspath(path)).endswith((".json", MERGES))
+  return os.path.basename(os.fsdecode(path)).endswith((".json", MERGES))
 
 
 def holds_byte_pairs(path: str | os.PathLike) -> bool:
   """Tells whether a file is a `vocab.json`, or a `tokenizer.json` of a byte-level BPE."""
-  name = os.path.basename(os.fspath(path))
+  name = os.path.basename(os.fsdecode(path))
   if name != BYTE_PAIRS:
-    return name == _VOCAB_JSON and filesystem.is_file(os.fspath(path))
+    return name == _VOCAB_JSON and filesystem.is_file(os.fsdecode(path))
   try:
-    model = json.loads(filesystem.read_bytes(os.fspath(path))).get("model")
+    model = json.loads(filesystem.read_bytes(os.fsdecode(path))).get("model")
     return model.get("type") == "BPE"
   except (OSError, ValueError, AttributeError):
     return False
@@ -108,6 +108,16 @@ def ends_and_mask(vocab: Container[str]) -> tuple[str, str, str]:
   if is_of_byte_pairs(vocab):
     return CLS, SEP, MASK
   return "[CLS]", "[SEP]", "[MASK]"
+
+
+def size(vocab: Mapping[str, int]) -> int:
+  """Returns how many rows of embeddings a vocabulary needs: none for empty last lines.
+
+  Example:
+    >>> size({"[PAD]": 0, "": 1, "a": 2}), size({"[PAD]": 0, "a": 1, "": 3})
+    (3, 2)
+  """
+  return 1 + max(index for token, index in vocab.items() if token)
 
 
 def special_ids(vocab: Mapping[str, int]) -> list[int]:

@@ -84,7 +84,7 @@ def get_tokenizer(name: str, cache_dir: str | os.PathLike | None = None) -> Bert
   Raises:
     ValueError: the model does not exist.
   """
-  path = os.fspath(name)
+  path = os.fsdecode(name)
   return BertTokenizer.from_pretrained(
     path if os.path.isdir(path) else _without_size(path), cache_dir=cache_dir
   )

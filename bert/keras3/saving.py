@@ -166,7 +166,7 @@ def _symbolic_limits(model, shapes) -> tuple[str, ...]:
 
 def _made(folder: str | os.PathLike) -> str:
   """Makes a folder, unless it exists."""
-  folder = os.path.expanduser(os.fspath(folder))
+  folder = os.path.expanduser(os.fsdecode(folder))
   filesystem.check_local(folder)
   os.makedirs(folder, exist_ok=True)
   return folder

@@ -88,7 +88,7 @@ def load(
   common = [name for name in variables if name in shapes]
   here = {name: tuple(variables[name].shape) for name in common}
   report = LoadReport(
-    source=os.fspath(path),
+    source=os.fsdecode(path),
     loaded=[name for name in common if here[name] == tuple(shapes[name])],
     missing=[name for name in variables if name not in shapes],
     mismatched=[
@@ -109,7 +109,7 @@ def _check_family(wanted, found, path) -> None:
   ours, theirs = families.family_of_variables(wanted), families.family_of_variables(found)
   if ours and theirs and ours is not theirs:
     raise ValueError(
-      f"{os.fspath(path)} has a model of {theirs.title}, but this is one of {ours.title}, whose "
+      f"{os.fsdecode(path)} has a model of {theirs.title}, but this is one of {ours.title}, whose "
       "layers would get none of its weights. BERT.from_checkpoint, and from_pretrained of the "
       "models with heads, make the right one."
     )

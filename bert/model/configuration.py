@@ -7,6 +7,7 @@ import copy
 import importlib
 import json
 import math
+import os
 
 from absl import logging
 
@@ -159,7 +160,7 @@ class BertConfig:
     return config
 
   @classmethod
-  def from_json_file(cls, json_file: str) -> "BertConfig":
+  def from_json_file(cls, json_file: str | bytes | os.PathLike) -> "BertConfig":
     """Reads a config from a `bert_config.json`, or another file that stands for one.
 
     See `bert/checkpoints/config_files.py`.
@@ -168,6 +169,7 @@ class BertConfig:
       ValueError: the file is not a JSON object, or its values do not make a model.
       OSError: the file cannot be read.
     """
+    json_file = os.fsdecode(json_file)
     json_object = _config_files().read(json_file)
     try:
       config = cls.from_dict(json_object)

@@ -21,6 +21,7 @@ from absl import logging
 from bert.checkpoints import sentence_pooling
 from bert.exporting import model_folder
 from bert.exporting.model_folder import Described
+from bert.io import vocabulary_kind
 from bert.model.configuration import BertConfig
 from bert.model.task_head import SEQUENCES
 from bert.predicting import load_run
@@ -97,10 +98,11 @@ def _check_vocabulary(model: Described) -> None:
 
   vocab = tokenization.load_vocab(model.vocab_file)
   known = model.facts.get("vocabulary", "")
-  if len(vocab) > model.config.vocab_size or known not in ("", tokenization.vocabulary_hash(vocab)):
+  size = vocabulary_kind.size(vocab)
+  if size > model.config.vocab_size or known not in ("", tokenization.vocabulary_hash(vocab)):
     raise ValueError(
       f"{model.vocab_file} is not the vocabulary that the model was trained with: it has "
-      f"{len(vocab)} tokens, the model {model.config.vocab_size}."
+      f"{size} tokens, the model {model.config.vocab_size}."
     )
 
 
@@ -147,13 +149,13 @@ def read_encoder(
   """
   if not is_export(folder):
     raise ValueError(
-      f"{os.fspath(folder)} is no export: with another engine than tensorflow, name what "
+      f"{os.fsdecode(folder)} is no export: with another engine than tensorflow, name what "
       "export_hub.py --format=onnx or litert wrote."
     )
   model = read(folder, vocab_file)
   if not model.is_encoder:
     raise ValueError(
-      f"{os.fspath(folder)} is the model of a task, without vectors. Export the encoder: "
+      f"{os.fsdecode(folder)} is the model of a task, without vectors. Export the encoder: "
       "export_hub.py --head=none."
     )
   if layers not in (-1, [-1]):

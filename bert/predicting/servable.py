@@ -112,7 +112,7 @@ def find(folder: str | os.PathLike, **options: Any) -> Servable:
   """
   chosen = Options(**options)
   _check(chosen)
-  path = os.path.expanduser(os.fspath(folder))
+  path = os.path.expanduser(os.fsdecode(folder))
   if load_export.is_export(path):
     found = _of_export(path, chosen)
   else:
@@ -131,7 +131,7 @@ def find(folder: str | os.PathLike, **options: Any) -> Servable:
 
 def needs_tensorflow(folder: str | os.PathLike) -> bool:
   """Tells whether `find` imports TensorFlow: it does to read a checkpoint."""
-  path = os.path.expanduser(os.fspath(folder))
+  path = os.path.expanduser(os.fsdecode(folder))
   return not load_export.is_export(path) and saved_texts.folder_of(path) is None
 
 

@@ -85,7 +85,7 @@ class Masking:
     if not draws_special:
       options["never_drawn"] = tuple(sorted(set(vocabulary_kind.special_ids(vocab))))
     special_ids = (vocab[cls_token], vocab[sep_token])
-    return cls(max(vocab.values()) + 1, vocab[mask_token], special_ids, **options)
+    return cls(vocabulary_kind.size(vocab), vocab[mask_token], special_ids, **options)
 
   @property
   def reads_word_starts(self) -> bool:

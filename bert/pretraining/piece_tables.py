@@ -52,7 +52,7 @@ class Tables:
       vocab[token] for token in (layout.cls, layout.sep, layout.mask, unknown)
     )
     self.pad_id = layout.pad_id
-    self.random_ids = np.array(list(vocab.values()), np.int32)  # [V]
+    self.random_ids = np.array([vocab[token] for token in vocab if token], np.int32)  # [V]
     if not draws_special:
       self.random_ids = np.setdiff1d(self.random_ids, vocabulary_kind.special_ids(vocab))
     self.begins_word = np.ones(max(vocab.values()) + 1, bool)

@@ -218,7 +218,10 @@ def _wrong_vocab_size(made_for: Any, fmt: RecordFormat) -> str | None:
   sizes = f"made with a vocabulary of {made_for} tokens; the vocab_size of --bert_config_file="
   sizes += f"{fmt.config_file} is {fmt.vocab_size}"
   if made_for > fmt.vocab_size:
-    return f"{sizes}. Give the --bert_config_file of a model for that vocabulary, {_REMEDY}."
+    return (
+      f"{sizes}. Give the --bert_config_file of a model for that vocabulary, {_REMEDY}, from a "
+      "vocab.txt without empty last lines."
+    )
   # Sizes are often rounded up for speed, and unused rows do no harm.
   logging.warning("Records were %s: is it the model's own?", sizes)
   return None

@@ -44,7 +44,7 @@ class RecordFiles:
     The facts, for the manifests, have `max_seq_length`, for the share of padding; `compression`
     "GZIP" compresses the files.
     """
-    self._paths, self._facts = list(map(os.fspath, paths)), dict(facts)
+    self._paths, self._facts = list(map(os.fsdecode, paths)), dict(facts)
     self._temporary = [hidden_beside(path, "tmp") for path in self._paths]
     self._records, self._tokens = [0] * len(self._paths), [0] * len(self._paths)
     self.count = 0

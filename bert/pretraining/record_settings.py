@@ -83,7 +83,7 @@ class RecordSettings(NamedTuple):
       unused = unused | {"do_lower_case"}
     return {
       "vocabulary": tokenization.vocabulary_hash(vocab),
-      "vocab_size": max(vocab.values()) + 1,
+      "vocab_size": vocabulary_kind.size(vocab),
       **({"pad_id": vocab[vocabulary_kind.padding_token(vocab)]} if of_bytes else {}),
       **{name: getattr(values, name) for name in _FACTS if name not in unused},
       **used,

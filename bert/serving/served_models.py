@@ -503,7 +503,7 @@ def found_apart(folder: str | os.PathLike, **options: Any) -> Servable:
   kinds.registered()  # whose classes come back
   context = multiprocessing.get_context("spawn")
   with concurrent.futures.ProcessPoolExecutor(1, context) as processes:
-    found = processes.submit(_found_or_reason, os.fspath(folder), options).result()
+    found = processes.submit(_found_or_reason, os.fsdecode(folder), options).result()
   if isinstance(found, str):
     raise ValueError(found)
   return found

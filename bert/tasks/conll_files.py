@@ -180,7 +180,7 @@ def read_conll(
     DataError: the message names file, line and reason.
   """
   conll_format = conll_format or ConllFormat()
-  reader = _Reader(os.fspath(path), conll_format, skip_bad_rows)
+  reader = _Reader(os.fsdecode(path), conll_format, skip_bad_rows)
   try:
     examples = reader.read(set_type, with_labels=True)
     reader.check_labelled(examples)

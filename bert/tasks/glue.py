@@ -8,41 +8,106 @@ Columns, labels and guids of MRPC, CoLA, MultiNLI and XNLI are the original's. P
 TensorFlow.
 """
 
+import dataclasses
 import difflib
 import inspect
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from bert.io import filesystem
+from bert.io.table_columns import names_of
 from bert.io.tables import DataError, Row, check_text, read_lines
 from bert.tasks import user_tables
 from bert.tasks.classification import InputExample
 from bert.tasks.processors import Columns, DataProcessor, TableProcessor
 
 
-class MrpcProcessor(TableProcessor):
+class GlueProcessor(TableProcessor):
+  """A task of GLUE, in its own files, or as the hub's `glue` is saved: CSV or JSON Lines.
+
+  Attributes:
+    hub_columns: the texts there; the label is `label`. None if the names are those of `columns`.
+    hub_labels: the names of the labels' numbers there.
+    other_files: name of a file -> its name elsewhere.
+  """
+
+  hub_columns: Columns | None = None
+  hub_labels: tuple[str, ...] = ()
+  other_files: ClassVar[Mapping[str, str]] = {}
+
+  def _read_examples(self, data_dir, file_name, set_type):
+    stem = file_name.removesuffix(".tsv")
+    hub = [stem + end for stem in (stem, stem.replace("dev", "validation")) for end in _HUB_ENDINGS]
+    names = [file_name, *filter(None, [self.other_files.get(file_name)]), *hub]
+    paths = [os.path.join(data_dir, name) for name in names]
+    path = next(filter(filesystem.exists, paths), paths[0])
+    return super()._read_examples(data_dir, os.path.basename(path), set_type)
+
+  def _read_rows(self, path):
+    is_own = path.endswith((".tsv", ".txt"))
+    return super()._read_rows(path) if is_own else user_tables.read_rows(path, self._reader)
+
+  def _columns_in(self, set_type, lines):
+    names, is_test = names_of(lines[0], True), set_type.startswith("test")
+    if hub := self.hub_columns:
+      hub = dataclasses.replace(hub, label=None if is_test else "label")
+      if {hub.text_a, hub.text_b, hub.label} - {None} <= set(names):
+        return hub.resolve(lines[0])
+    return super()._columns_in(set_type, lines)
+
+  def _parse_label(self, value, row):
+    number = str(value)
+    if number.isdecimal() and int(number) < len(self.hub_labels):
+      return self.hub_labels[int(number)]
+    return super()._parse_label(number if isinstance(value, int) else value, row)
+
+
+_HUB_ENDINGS = (".csv", ".jsonl", ".json")
+
+
+class MrpcProcessor(GlueProcessor):
   """MRPC: do two sentences say the same?"""
 
   metrics = ("accuracy", "f1")
   columns = Columns(text_a=3, text_b=4, label=0)
   test_columns = Columns(text_a=3, text_b=4)
+  hub_columns = Columns("sentence1", "sentence2")
+  # As Microsoft has them, who have no dev set: GLUE's is a part of train.
+  other_files: ClassVar = {
+    f"{split}.tsv": f"msr_paraphrase_{split}.txt" for split in ("train", "test")
+  }
+
+  def get_dev_examples(self, data_dir):
+    """See base class."""
+    try:
+      return super().get_dev_examples(data_dir)
+    except DataError as error:
+      test = os.path.join(data_dir, self.other_files["test.tsv"])
+      if error.line is not None or not filesystem.exists(test):
+        raise
+      advice = f"To evaluate on the test set: cp {test} {os.path.join(data_dir, 'dev.tsv')}"
+      raise DataError(error.reason, error.file, advice=advice) from None
 
 
-class ColaProcessor(TableProcessor):
+class ColaProcessor(GlueProcessor):
   """CoLA: is the sentence acceptable English? Only the test file has a header."""
 
   metrics = ("matthews_corrcoef", "accuracy")
   headline_metric = "matthews_corrcoef"
   columns = Columns(text_a=3, label=1, header=False)
   test_columns = Columns(text_a=1)
+  hub_columns = Columns("sentence")
 
 
-class MnliProcessor(TableProcessor):
+class MnliProcessor(GlueProcessor):
   """MultiNLI: does the first sentence entail the second? Dev and test have training's genres."""
 
   labels = ("contradiction", "entailment", "neutral")
   columns = Columns(text_a=8, text_b=9, label=-1, guid=0)
   test_columns = Columns(text_a=8, text_b=9, guid=0)
+  hub_columns = Columns("premise", "hypothesis")
+  hub_labels = ("entailment", "neutral", "contradiction")
 
   def get_dev_examples(self, data_dir):
     """See base class."""
@@ -118,14 +183,14 @@ class XnliProcessor(TableProcessor):
     return super()._parse_label("contradiction" if value == "contradictory" else value, row)
 
 
-class Sst2Processor(TableProcessor):
+class Sst2Processor(GlueProcessor):
   """SST-2: is the sentence positive?"""
 
   columns = Columns("sentence", label="label")
   test_columns = Columns("sentence")
 
 
-class StsbProcessor(TableProcessor):
+class StsbProcessor(GlueProcessor):
   """STS-B: how alike are two sentences, from 0 to 5? A regression."""
 
   problem_type = "regression"
@@ -133,29 +198,31 @@ class StsbProcessor(TableProcessor):
   metrics = ("pearson", "spearman")
   headline_metric = "pearson"
   columns = Columns("sentence1", "sentence2", label="score")
+  hub_columns = Columns("sentence1", "sentence2")
   test_columns = Columns("sentence1", "sentence2")
 
 
-class QqpProcessor(TableProcessor):
+class QqpProcessor(GlueProcessor):
   """QQP: do two questions ask the same?"""
 
   metrics = ("accuracy", "f1")
   columns = Columns("question1", "question2", label="is_duplicate")
+  hub_columns = Columns("question1", "question2")
   test_columns = Columns("question1", "question2")
 
 
-class QnliProcessor(TableProcessor):
+class QnliProcessor(GlueProcessor):
   """QNLI: does the sentence answer the question?"""
 
-  labels = ("entailment", "not_entailment")
+  labels = hub_labels = ("entailment", "not_entailment")
   columns = Columns("question", "sentence", label="label")
   test_columns = Columns("question", "sentence")
 
 
-class RteProcessor(TableProcessor):
+class RteProcessor(GlueProcessor):
   """RTE: does the first text entail the second?"""
 
-  labels = ("entailment", "not_entailment")
+  labels = hub_labels = ("entailment", "not_entailment")
   columns = Columns("sentence1", "sentence2", label="label")
   test_columns = Columns("sentence1", "sentence2")
 
@@ -163,16 +230,17 @@ class RteProcessor(TableProcessor):
 class WnliProcessor(RteProcessor):
   """WNLI: does the first text entail the second, a sentence with its pronoun replaced?"""
 
-  labels = ("0", "1")
+  labels = hub_labels = ("0", "1")
 
 
-class AxProcessor(TableProcessor):
+class AxProcessor(GlueProcessor):
   """AX, GLUE's diagnostic set: predict it with a model trained on MNLI. It has a test set only."""
 
   labels = MnliProcessor.labels
   metrics = ("matthews_corrcoef",)
   headline_metric = "matthews_corrcoef"
   test_columns = Columns("sentence1", "sentence2")
+  hub_columns = Columns("premise", "hypothesis")
 
   def get_train_examples(self, data_dir):
     """Raises an error: there is no training set."""

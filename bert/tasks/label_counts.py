@@ -56,6 +56,18 @@ def log_labels(
     _shown(counts) or "none at all",
     f", no label at all {unlabelled}" if counts and unlabelled else "",
   )
+  for label in filter(_invisible, counts):
+    logging.warning(
+      "The label %r of %d %s examples contains the invisible %s, first in %s. Remove it: "
+      "with it, the label is another class.",
+      *(
+        label,
+        counts[label],
+        set_name,
+        _invisible(label),
+        _first_with(label, examples, is_multi_label),
+      ),
+    )
   if set_name == "train":
     for warning in _warnings(counts, labels, is_multi_label, separator):
       logging.warning("%s", warning)
@@ -74,6 +86,27 @@ def _log_scores(scores: Sequence[float], set_name: str) -> None:
   )
   if set_name == "train" and lowest == highest:
     logging.warning("All labels are %g: there is nothing to learn.", lowest)
+
+
+def _invisible(label: str) -> str:
+  """Names the characters of a label that nobody sees.
+
+  Example:
+    >>> _invisible("pos\u200b"), _invisible("pos")
+    ('U+200B', '')
+  """
+  if label.isascii():
+    return ""
+  found = (char for char in dict.fromkeys(label) if unicodedata.category(char) == "Cf")
+  return ", ".join(f"U+{ord(char):04X}" for char in found)
+
+
+def _first_with(label: str, examples: Sequence, is_multi_label: bool) -> str:
+  """Returns the place of the first example with a label."""
+  for example in examples:
+    if label in (example.label if is_multi_label else [str(example.label)]):
+      return getattr(example, "source", None) or str(example.guid)
+  return ""
 
 
 def _shown(counts: collections.Counter) -> str:
@@ -143,7 +176,8 @@ def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
 
 
 def _plain(label: str) -> str:
-  plain = "".join(unicodedata.normalize("NFKC", label).casefold().split()).removesuffix(".0")
+  plain = "".join(unicodedata.normalize("NFKC", label).casefold().split())
+  plain = "".join(char for char in plain if unicodedata.category(char) != "Cf").removesuffix(".0")
   return {"true": "1", "false": "0"}.get(plain, plain)
 
 

@@ -90,7 +90,7 @@ def read_swag_examples(
   Raises:
     DataError: names file, line and reason.
   """
-  path, reader = os.fspath(path), TableReader(skip_bad_rows)
+  path, reader = os.fsdecode(path), TableReader(skip_bad_rows)
   rows = read_own_table(path, reader.on_bad_row)
   if not rows:
     raise DataError("the file is empty.", path)

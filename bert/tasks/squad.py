@@ -138,7 +138,7 @@ class _Reader:
   """Reads one file and counts unusual questions."""
 
   def __init__(self, path, is_training, version_2):
-    self._path, self._is_training, self._version_2 = os.fspath(path), is_training, version_2
+    self._path, self._is_training, self._version_2 = os.fsdecode(path), is_training, version_2
     self._seen: set[str] = set()
     self._questions_read = self._repeated = self._several = self._not_found = self._beside = 0
     self._without_text = self._derived = 0

@@ -31,7 +31,7 @@ class FeatureWriter:
     self.filename = filename
     self.is_training = is_training
     self.num_features = 0
-    self._writer = tf.io.TFRecordWriter(os.fspath(filename))
+    self._writer = tf.io.TFRecordWriter(os.fsdecode(filename))
 
   def process_feature(self, feature: InputFeatures) -> None:
     """Writes one window."""

@@ -15,6 +15,7 @@
 Pure Python, no TensorFlow.
 """
 
+import ast
 import dataclasses
 import json
 import math
@@ -26,7 +27,7 @@ from typing import Any
 from absl import logging
 
 from bert.io import filesystem
-from bert.io.table_columns import Column, TableReader, find_columns, names_of
+from bert.io.table_columns import Column, TableReader, find_column, find_columns, names_of
 from bert.io.tables import SKIP_ADVICE, DataError, Row, folder_listing, read_own_table
 from bert.tasks import label_counts
 from bert.tasks.processors import Columns, TableProcessor
@@ -88,7 +89,7 @@ def read_table(
     DataError: names file, line, fault and remedy.
     OSError: the file cannot be read.
   """
-  path = find_table(os.fspath(path), split) if split else os.fspath(path)
+  path = find_table(os.fsdecode(path), split) if split else os.fsdecode(path)
   reader = TableReader(skip_bad_rows)
   rows = read_rows(path, reader)
   header = header or path.endswith(".jsonl")
@@ -137,10 +138,11 @@ class CsvProcessor(TableProcessor):
       data_dir: folder of the training file, from which labels are inferred if necessary.
       text_a_column: the text.
       text_b_column: the second text of a pair; by default `text_b` if that column exists.
-      label_column: the label: a class, a number, or classes joined by `label_separator`.
+      label_column: the label: a class, a number, or classes joined by `label_separator`. Also
+        several columns, `toxic,insult`, with a 0 or 1 for each class of "multi_label".
       id_column: identifies an example in predictions; by default `id` if that column exists.
-      labels: all classes, in the order of the model's outputs; by default those of the training
-        file, sorted (as numbers if all are integers).
+      labels: all classes, in the order of the model's outputs; by default the label columns, if
+        there are several, or those of the training file, sorted (as numbers if all are integers).
       problem_type: "classification", "multi_label" or "regression".
       label_separator: separates the classes of a multi-label example.
       header: whether the first row of a TSV or CSV file names the columns.
@@ -187,7 +189,9 @@ class CsvProcessor(TableProcessor):
     if self.data_dir is None:
       raise DataError("the labels are unknown.", advice="Give labels, or data_dir to infer them.")
     path = find_table(self.data_dir, "train")
-    rows = self._rows_of(path)
+    rows = self._rows_of(path, "train")
+    if self.labels:
+      return list(self.labels)
     columns = self._columns_in("train", rows)
     found: list[str] = []
     for row in rows[1:] if columns.header else rows:
@@ -203,7 +207,7 @@ class CsvProcessor(TableProcessor):
 
   def _read_split(self, data_dir, split):
     path = find_table(data_dir, split)
-    examples = self._create_examples(self._rows_of(path), split, path)
+    examples = self._create_examples(self._rows_of(path, split), split, path)
     self._rows_read.pop(path)
     _warn_of_texts(examples, path)
     self._log_what_is_missing(len(examples), path)
@@ -224,11 +228,46 @@ class CsvProcessor(TableProcessor):
         *(path, len(lines), count, min(lines)),
       )
 
-  def _rows_of(self, path: str) -> list[Row]:
+  def _rows_of(self, path: str, split: str) -> list[Row]:
     """Reads the rows, which the labels of the training file need as well as its examples."""
     if path not in self._rows_read:
-      self._rows_read[path] = self._read_rows(path)
+      rows = self._read_rows(path)
+      if split != "test" and (numbers := self._label_numbers(rows[0])):
+        self.labels = self.labels or tuple(numbers)
+        rows = self._with_lists(rows, numbers)
+      self._rows_read[path] = rows
     return self._rows_read[path]
+
+  def _label_numbers(self, first_row: Row) -> dict[str, int]:
+    """Returns class -> its column of 0 and 1, where `label_column` names several."""
+    given, has_header = str(self.columns.label), self._has_header(first_row)
+    names = names_of(first_row, has_header)
+    parts = [part.strip() for part in given.split(",")]
+    known = [part for part in parts if part in names or part.isdecimal()]
+    if given.strip() in names or not parts[1:] or not known:
+      return {}
+    if self.problem_type != "multi_label":
+      advice = "Give --problem_type=multi_label, or one column."
+      raise first_row.error(f"--label_column={given} names several columns.", advice)
+    numbers = [find_column(part, first_row, has_header, "--label_column") for part in parts]
+    return {names[n] if names else part: n for part, n in zip(parts, numbers, strict=True)}
+
+  def _has_header(self, first_row: Row) -> bool:
+    return self.columns.header or first_row.file.endswith((".jsonl", ".json"))
+
+  def _with_lists(self, rows: list[Row], numbers: Mapping[str, int]) -> list[Row]:
+    """Puts the names of the classes that are 1 in place of the first class's value."""
+    has_header = self._has_header(rows[0])
+    found = rows[:1] if has_header else []
+    for row in rows[has_header:]:
+      try:
+        row[next(iter(numbers.values()))] = [
+          name for name, number in numbers.items() if _is_one(row[number], name, row)
+        ]
+        found.append(row)
+      except DataError as e:
+        self._reader.on_bad_row(e)
+    return found
 
   def _read_rows(self, path):
     return read_rows(path, self._reader)
@@ -237,6 +276,8 @@ class CsvProcessor(TableProcessor):
     columns = self.columns
     if set_type == "test":
       columns = dataclasses.replace(columns, label=None)
+    elif numbers := self._label_numbers(lines[0]):
+      columns = dataclasses.replace(columns, label=next(iter(numbers.values())))
     return resolve_columns(columns, lines[0])
 
   def _guid(self, row, set_type, columns):
@@ -247,12 +288,19 @@ class CsvProcessor(TableProcessor):
 
   def _parse_label(self, value, row):
     if self.problem_type == "multi_label":
-      parts = value.split(self.label_separator) if isinstance(value, str) else value
+      parts = _list_in(value) if isinstance(value, str) else value
+      if isinstance(parts, str):
+        parts = parts.split(self.label_separator)
       if not isinstance(parts, list | None):
         raise row.error(f"the labels {value!r:.80} are neither text nor a list.")
       if value is None:
         self._without_labels.setdefault(row.file, set()).add(row.line)
-      names = (self._known(_class_name(part, row).strip()) for part in parts or ())
+      names = [self._known(_class_name(part, row).strip()) for part in parts or ()]
+      if len(set(names)) < len(names) and set(names) <= {"0", "1"}:
+        raise row.error(
+          f"the labels {value!r:.80} are a 0 or 1 for each class.",
+          "Write the names of those that are 1, or a column for each class: --label_column=a,b,c.",
+        )
       return tuple(name for name in names if name)
     label = super()._parse_label(value, row)
     return label if self.problem_type == "regression" else self._known(_class_name(label, row))
@@ -285,12 +333,39 @@ _METRICS = {
 }
 
 
+def _list_in(text: str) -> Any:
+  """Reads a list as pandas writes it to CSV, or a JSON file of text; other texts stay.
+
+  Example:
+    >>> _list_in("['a', 'b']"), _list_in("a,b"), _list_in("[sic]")
+    (['a', 'b'], 'a,b', '[sic]')
+  """
+  if text.strip()[:1] == "[":
+    try:
+      return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, RecursionError):
+      pass
+  return text
+
+
+def _is_one(value, name: str, row: Row) -> bool:
+  text = str(value).strip().lower().removesuffix(".0")
+  if text not in ("0", "1", "false", "true"):
+    raise row.error(f"column {name!r} has {value!r:.80}, not 0 or 1.")
+  return text in ("1", "true")
+
+
 def _class_name(value, row: Row) -> str:
   """Writes a class as text. JSON may hold a number or a boolean: 1 is "1", true is "true"."""
   if isinstance(value, str):
     return value
   if not isinstance(value, int) and not (isinstance(value, float) and math.isfinite(value)):
-    raise row.error(f"the label {value!r:.80} cannot be the name of a class.")
+    raise row.error(
+      f"the label {value!r:.80} cannot be the name of a class.",
+      "For several labels give --problem_type=multi_label."
+      if isinstance(value, list)
+      else SKIP_ADVICE,
+    )
   return json.dumps(value)
 
 
@@ -364,7 +439,7 @@ def resolve_columns(columns: Columns, first_row: Row, **defaults: str) -> Column
   Raises:
     DataError: a column is missing, or is given as text and as label.
   """
-  header = columns.header or first_row.file.endswith(".jsonl")
+  header = columns.header or first_row.file.endswith((".jsonl", ".json"))
   defaults = {"text_b": "text_b", "guid": "id", **defaults}
   found: dict[str, Any] = {
     field: name

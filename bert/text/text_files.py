@@ -11,8 +11,9 @@ Files whose names end in `.gz` are compressed; remote files are opened by Tensor
 import gzip
 import itertools
 import os
+import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from absl import logging
@@ -28,11 +29,29 @@ class CorpusError(ValueError):
 # File names.
 
 
-def find_input_files(patterns: str) -> list[str]:
+# How marked up text begins, what it is, and what makes plain text of it.
+_MARKUP = {
+  rb"<doc id=": (
+    "tags of WikiExtractor",
+    "Remove them with the titles: sed -e '/^<doc /,/^$/d' -e 's/^<\\/doc>$//'",
+  ),
+  rb"<mediawiki\b": ("the XML of a wiki's dump", "Take its text out: WikiExtractor does"),
+}
+_START_BYTES = 1 << 16  # of a file, that are looked at
+
+
+def find_input_files(patterns: str, takes_records: bool = False) -> list[str]:
   """Files that match comma-separated patterns; sorted within a pattern, without hidden files.
 
+  Local files are looked into: text with tags is warned of.
+
+  Args:
+    patterns: of names.
+    takes_records: whether TFRecord files are meant, too.
+
   Raises:
-    CorpusError: a pattern matches nothing, a match is not a readable file, or all files are empty.
+    CorpusError: a pattern matches nothing, a match is not a readable file of text, or all files
+      are empty.
   """
   found: list[str] = []
   for pattern in filter(None, map(str.strip, patterns.split(","))):
@@ -41,23 +60,36 @@ def find_input_files(patterns: str) -> list[str]:
       raise CorpusError(f"--input_file: {pattern} matches no file in {os.getcwd()}.")
     found += matches
   local = [path for path in found if not filesystem.is_remote(path)]
-  for path in local:
-    _check_readable(path)
+  starts = {path: _checked_start(path, takes_records) for path in local}
   empty = [path for path in local if not os.path.getsize(path)]
   if len(empty) == len(found):
     raise CorpusError(f"--input_file: all files are empty: {', '.join(empty) or repr(patterns)}.")
   if empty:
     logging.warning("%d of %d input files are empty: %s", len(empty), len(found), empty[:5])
+  for pattern, (what, remedy) in _MARKUP.items():
+    marked = [path for path, start in starts.items() if re.search(b"(?m)^" + pattern, start)]
+    if marked:
+      logging.warning(
+        "%s holds %s, which are read as words (%d of %d files). %s.",
+        *(marked[0], what, len(marked), len(found), remedy),
+      )
   return found
 
 
 def warn_of_json(input_files: Iterable[str], remedy: str) -> None:
-  """Warns where the first file begins as JSON Lines do: keys would be read as words."""
-  for path in itertools.islice(input_files, 1):
+  """Warns of the first file that begins as JSON Lines do: keys would be read as words.
+
+  Of remote files only the very first is opened.
+  """
+  for number, path in enumerate(input_files):
+    if number and filesystem.is_remote(path):
+      continue
     with open_bytes(path) as reader:
-      start = _read_line(reader, path, other_formats.LONGEST).decode("utf-8-sig", "replace")
-    if start.startswith("{") and other_formats.looks_like_json(start):
+      start = _read(reader.readline, path, other_formats.LONGEST)
+    text = start.decode("utf-8-sig", "replace")
+    if text.startswith("{") and other_formats.looks_like_json(text):
       logging.warning("%s holds JSON, which is read as text, its keys too. %s", path, remedy)
+      return
 
 
 def total_bytes(input_files: Iterable[str]) -> int:
@@ -68,14 +100,22 @@ def total_bytes(input_files: Iterable[str]) -> int:
   return sum(map(os.path.getsize, input_files))
 
 
-def _check_readable(path: str) -> None:
+def _checked_start(path: str, takes_records: bool) -> bytes:
+  """Returns the first bytes of a file, unpacked; raises a CorpusError if they are no text."""
   if os.path.isdir(path):
     raise CorpusError(f"--input_file: {path} is a folder. Write {os.path.join(path, '*')} instead.")
-  with filesystem.open_to_read(path) as reader:  # an OSError names the file
-    head = reader.read(other_formats.LONGEST)
-  other = other_formats.find(head, pages=False)
-  if other and not path.endswith(".gz"):
+  with open_bytes(path) as reader:  # an OSError names the file
+    start = _read(reader.read, path, _START_BYTES)
+  if takes_records and other_formats.are_records(start):
+    return start
+  if other := other_formats.find(start, pages=False):
     raise CorpusError(f"--input_file: {path} is {other[0]}. {other[1]}")
+  if (place := start.find(0)) >= 0:
+    raise CorpusError(
+      f"--input_file: {path} is binary: byte {place + 1} is NUL. Give a pattern without it; from a "
+      f"damaged text remove such bytes: tr -d '\\000' < {path} > text.txt"
+    )
+  return start
 
 
 # ---------------------------------------------------------------------------------------------
@@ -126,16 +166,16 @@ def read_lines(part: TextRange) -> Iterator[tuple[int, bytes]]:
       reader.seek(part.start - 1)
       position += len(reader.readline()) - 1
     while part.end is None or position < part.end:
-      line = _read_line(reader, part.path)
+      line = _read(reader.readline, part.path)
       if not line:
         return
       yield position, line
       position += len(line)
 
 
-def _read_line(reader: BinaryIO | gzip.GzipFile, path: str, limit: int = -1) -> bytes:
+def _read(read: Callable[[int], bytes], path: str, limit: int = -1) -> bytes:
   try:
-    return reader.readline(limit)
+    return read(limit)
   except (EOFError, zlib.error, gzip.BadGzipFile) as error:
     raise CorpusError(f"{path} is not a gzip file, or was cut short: {error}.") from None
 

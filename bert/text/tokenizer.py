@@ -27,10 +27,13 @@ class Tokenizer:
   layout = sequence_layout.BERT
 
   def __init__(
-    self, vocab_file: str | os.PathLike, vocab: dict[str, int], special_tokens: Sequence[str]
+    self,
+    vocab_file: str | bytes | os.PathLike,
+    vocab: dict[str, int],
+    special_tokens: Sequence[str],
   ):
     """See `FullTokenizer`; raises `VocabularyError` if `vocab` lacks one of `special_tokens`."""
-    self.vocab_file = vocab_file
+    self.vocab_file = os.fsdecode(vocab_file)
     self.vocab = vocab
     self.inv_vocab = {index: token for token, index in vocab.items()}
     self.special_tokens = self._checked(special_tokens)

@@ -51,7 +51,9 @@ def read_tokens(vocab_file: str | os.PathLike) -> list[str]:
   if not any(tokens):
     raise VocabularyError(f"Vocabulary {vocab_file} is empty: expected one token per line.")
   missing = [repr(token) for token in _NEEDED_TOKENS if token not in first_line]
-  _warn_if(blank, vocab_file, "blank lines take up ids that no word can have")
+  at_end = len(blank) == len(tokens) - max(i for i, token in enumerate(tokens, 1) if token)
+  left_out = "; a model whose vocab_size leaves out such last lines ignores them" if at_end else ""
+  _warn_if(blank, vocab_file, f"blank lines take up ids that no word can have{left_out}")
   _warn_if(repeated, vocab_file, "the later line determines the id")
   _warn_if(missing, vocab_file, "missing tokens that BERT needs; converting them to ids will fail")
   return tokens
@@ -97,7 +99,7 @@ def read_bytes(
   Raises:
     VocabularyError: the file cannot be read, or is far too large.
   """
-  path = os.fspath(vocab_file)
+  path = os.fsdecode(vocab_file)
   title = kind[0].upper() + kind[1:]
   try:
     if filesystem.is_folder(path):

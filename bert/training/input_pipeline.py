@@ -93,7 +93,7 @@ class RecordInputFn:
     if self.group_by_length and "input_mask" not in self.features:
       raise ValueError("Without 'input_mask' among the features, lengths are unknown.")
     files = [self.files] if isinstance(self.files, (str, os.PathLike)) else self.files
-    object.__setattr__(self, "files", [os.fspath(file) for file in files])
+    object.__setattr__(self, "files", [os.fsdecode(file) for file in files])
     if not self.files:
       raise RecordError("No TFRecord file was given: the pattern matches nothing.")
     for path in self.files:

@@ -29,7 +29,7 @@ class EventLog:
     self._writer = None
     if distribution.is_chief():
       with self._may_fail():
-        self._writer = tf.summary.create_file_writer(os.fspath(folder))
+        self._writer = tf.summary.create_file_writer(os.fsdecode(folder))
 
   def write(self, step: int, values: Mapping[str, float]) -> None:
     """Writes the scalars of a step."""

@@ -154,7 +154,7 @@ class PretrainedConfig:
 
   def to_json_file(self, json_file_path: str | os.PathLike, use_diff: bool = True) -> None:
     """Writes the content into a file."""
-    atomic_files.write_text(os.fspath(json_file_path), self.to_json_string(use_diff))
+    atomic_files.write_text(os.fsdecode(json_file_path), self.to_json_string(use_diff))
 
   def save_pretrained(self, save_directory: str | os.PathLike, **kwargs) -> None:
     """Writes `config.json` into a folder, which is made."""
@@ -217,7 +217,7 @@ class PretrainedConfig:
     content = read_content(path, cache_dir)
     if cls.model_type and content["model_type"] != cls.model_type:
       raise ValueError(
-        f"{os.fspath(pretrained_model_name_or_path)} is a model of {content['model_type']}; "
+        f"{os.fsdecode(pretrained_model_name_or_path)} is a model of {content['model_type']}; "
         f"{cls.__name__} is of {cls.model_type}. AutoConfig finds the right class."
       )
     return cls.from_dict(content, **without_options(kwargs))
@@ -347,7 +347,7 @@ def located(name_or_path: str | os.PathLike, cache_dir=None) -> str:
 
 def in_subfolder(name_or_path: str | os.PathLike, arguments: dict[str, Any]) -> str:
   """Adds the argument `subfolder`, which is taken out of the arguments, to a path."""
-  return os.path.join(os.fspath(name_or_path), arguments.pop("subfolder", None) or "").rstrip("/")
+  return os.path.join(os.fsdecode(name_or_path), arguments.pop("subfolder", None) or "").rstrip("/")
 
 
 def without_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -369,7 +369,7 @@ def read_content(name_or_path: str | os.PathLike, cache_dir=None) -> dict[str, A
   Raises:
     ModelNotFoundError: there is none.
   """
-  path = os.path.expanduser(os.fspath(name_or_path))
+  path = os.path.expanduser(os.fsdecode(name_or_path))
   if not (path.endswith(".json") and filesystem.is_file(path)):
     path = located(path, cache_dir)
     file = model_files.find(path).config

@@ -394,7 +394,7 @@ class TFPreTrainedModel(PretrainedModel):
       config, own = cls.config_class.from_pretrained(path, return_unused_kwargs=True, **own)
     elif not isinstance(config, PretrainedConfig):
       config = cls.config_class.from_pretrained(config)
-    config.name_or_path = os.fspath(pretrained_model_name_or_path)
+    config.name_or_path = os.fsdecode(pretrained_model_name_or_path)
     model = cls(config, **own)
     variables, optional = model.checkpoint_variables(), model.optional_variables
     report = weights.load(variables, path, True, optional, config.model_type, LOGGER.warning)
@@ -428,7 +428,7 @@ class TFPreTrainedModel(PretrainedModel):
       OSError: a file cannot be written.
     """
     refuse_upload(kwargs)
-    folder = os.path.expanduser(os.fspath(save_directory))
+    folder = os.path.expanduser(os.fsdecode(save_directory))
     os.makedirs(folder, exist_ok=True)
     tensors = {
       name: np.asarray(variable, np.float32)

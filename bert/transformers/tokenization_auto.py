@@ -63,7 +63,7 @@ class AutoTokenizer:
     """
     use_fast = kwargs.pop("use_fast", True)
     family, config = kwargs.pop("tokenizer_type", None), kwargs.pop("config", None)
-    path = os.fspath(pretrained_model_name_or_path)
+    path = os.fsdecode(pretrained_model_name_or_path)
     if family is None:
       folder = path
       if not os.path.isdir(path):

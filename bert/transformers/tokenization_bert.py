@@ -30,7 +30,7 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
       f"No vocabulary is at {vocab_file!r}. Give the vocab.txt of the model, or read a model's "
       "folder with from_pretrained."
     )
-  if os.fspath(vocab_file).endswith(".json"):
+  if os.fsdecode(vocab_file).endswith(".json"):
     return tokenization_files.vocabulary_in(vocab_file, "WordPiece")["vocab"]
   return tokenization.load_vocab(vocab_file)
 

@@ -394,7 +394,7 @@ def _read(source: Any, kwargs: dict[str, Any]) -> Backend:
 
   Its content, and a `Tokenizer` of the library, are taken, too.
   """
-  path = os.fspath(source) if isinstance(source, str | os.PathLike) else "the tokenizer_object"
+  path = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "the tokenizer_object"
   if hasattr(source, "to_str"):
     content = json.loads(source.to_str())
   else:

@@ -43,7 +43,7 @@ def load(cls: type[Any], name_or_path: str | os.PathLike, *init_inputs: Any, **k
   for name in _WITHOUT_EFFECT:
     kwargs.pop(name, None)
   cache_dir, subfolder = kwargs.pop("cache_dir", None), kwargs.pop("subfolder", None) or ""
-  path = os.fspath(name_or_path)
+  path = os.fsdecode(name_or_path)
   if os.path.isfile(path):
     return cls(*_of_single_file(cls, path), *init_inputs, **kwargs)
   is_local = os.path.isdir(path)
@@ -152,7 +152,7 @@ def _files(cls: type[Any], folder: str) -> dict[str, str]:
 
 def vocabulary_in(path: str | os.PathLike, kind: str) -> dict[str, Any]:
   """Returns the `model` of a tokenizer.json; a `VocabularyError` if it is of another kind."""
-  model = json_files.read_object(os.fspath(path)).get("model") or {}
+  model = json_files.read_object(os.fsdecode(path)).get("model") or {}
   if model.get("type", kind) != kind or not isinstance(model.get("vocab"), dict):
     raise VocabularyError(f"{path} has a model of the kind {model.get('type')!r}, not {kind!r}.")
   return model
@@ -226,7 +226,7 @@ def save(
   filename_prefix: str | None = None,
 ) -> tuple[str, ...]:
   """See `PreTrainedTokenizerBase.save_pretrained`."""
-  folder = os.fspath(folder)
+  folder = os.fsdecode(folder)
   if os.path.isfile(folder):
     raise ValueError(f"{folder} is a file; save_pretrained writes into a folder.")
   os.makedirs(folder, exist_ok=True)

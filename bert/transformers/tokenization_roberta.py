@@ -37,13 +37,13 @@ def _read_files(
       )
   assert vocab_file is not None
   assert merges_file is not None
-  if os.fspath(vocab_file) == os.fspath(merges_file):
+  if os.fsdecode(vocab_file) == os.fsdecode(merges_file):
     model = tokenization_files.vocabulary_in(vocab_file, "BPE")
     pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"])
     return model["vocab"], [(first, second) for first, second in pairs]
   try:
-    vocab = json_files.read_object(os.fspath(vocab_file))
-    merges = byte_pair_files.read_merges(os.fspath(merges_file))
+    vocab = json_files.read_object(os.fsdecode(vocab_file))
+    merges = byte_pair_files.read_merges(os.fsdecode(merges_file))
   except ValueError as error:
     raise VocabularyError(str(error)) from None
   return vocab, merges

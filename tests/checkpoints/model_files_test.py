@@ -78,6 +78,10 @@ def test_a_vocabulary_has_an_embedding_for_each_token():
   model_files.check_vocabulary_size({"a": 0, "b": 1}, "vocab.txt", 2, "bert_config.json")
   with pytest.raises(ValueError, match=r"vocab\.txt numbers its tokens up to 1, but x\.json"):
     model_files.check_vocabulary_size({"a": 0, "b": 1}, "vocab.txt", 1, "x.json")
+  # Empty last lines need no embedding; an empty line before a token moves its id.
+  model_files.check_vocabulary_size({"a": 0, "b": 1, "": 3}, "vocab.txt", 2, "bert_config.json")
+  with pytest.raises(ValueError, match="tokens up to 2"):
+    model_files.check_vocabulary_size({"a": 0, "": 1, "b": 2}, "vocab.txt", 2, "x.json")
   model_files.check_vocabulary_size({"<unk>": 1, "▁a": 2}, "s.model", 9, "x.json", "albert")
   model_files.check_vocabulary_size({"[UNK]": 1, "a": 2}, "vocab.txt", 3, "x.json", "albert")
 

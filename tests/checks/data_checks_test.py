@@ -84,6 +84,12 @@ FAULTS = {
   "texts of another language": Fault(
     table_of("train", FOREIGN), "Words such as при, вет, мир", "train.csv:2", "warning"
   ),
+  "words in single letters": Fault(
+    table_of("train", [f"abcdefgh {text[:7]}" for text in TEXTS[:40]]),
+    "train are [UNK]. A word has 4.7 pieces on average: this vocabulary does not suit these texts.",
+    "train.csv",
+    "warning",
+  ),
   "a folder without tables": Fault(
     spoil_nothing, "contains no train.tsv", "squad", flags={"data_dir": "squad"}
   ),

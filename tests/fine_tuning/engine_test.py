@@ -3,8 +3,10 @@
 import pytest
 
 from bert.fine_tuning import engine
-from bert.fine_tuning.task import Task
+from bert.fine_tuning.task import DataSet, Task
 from bert.scripts.run_settings import RunSettings
+from bert.tokenization import FullTokenizer
+from tests.kit.tokenizer_definition import write_vocab
 
 
 class TinyRun(engine.FineTuning):
@@ -42,3 +44,26 @@ def test_one_example_is_shown_and_only_if_wanted(tmp_path):
   run = TinyRun(tmp_path)
   assert [run._shown_examples() for _ in range(3)] == [1, 0, 0]
   assert not TinyRun(tmp_path, shows_examples=False)._shown_examples()
+
+
+class Texts(Task):
+  """Records of one sequence, and nothing else."""
+
+  name = "texts"
+
+  def records(self, data, num_shown):
+    """See base class."""
+    return ({**self.sequence(example), "label_ids": 0} for example in data.examples)
+
+
+def test_every_task_warns_when_it_writes_its_records(tmp_path, caplog):
+  vocab_file = write_vocab(tmp_path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n")
+  values = {"output_dir": str(tmp_path), "max_seq_length": 8, "use_tpu": False}
+  values |= {"do_train": True, "shows_examples": False}
+  run = engine.FineTuning(Texts, RunSettings(values), None, FullTokenizer(vocab_file))
+  for split, text in (("train", "кот"), ("dev", "the the")):
+    run._write(DataSet(split, [text]))
+    run._write(DataSet(split, [text]))
+  assert [message.partition(" are")[0] for message in caplog.messages] == [
+    "100% of the tokens of train"
+  ]

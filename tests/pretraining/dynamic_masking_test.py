@@ -284,6 +284,7 @@ def test_a_vocabulary_without_special_tokens_is_refused():
     Masking.from_vocabulary({"[CLS]": 0}, max_predictions_per_seq=3)
   with pytest.raises(ValueError, match="lacks <mask>, which masking requires"):
     Masking.from_vocabulary({"<s>": 0, "</s>": 2}, max_predictions_per_seq=3)
+  # An empty last line is no token: it replaces no word.
   assert dynamic_masking.Masking.from_vocabulary(
-    {"[MASK]": 5, "[CLS]": 1, "[SEP]": 2}, max_predictions_per_seq=3, masked_lm_prob=0.2
+    {"[MASK]": 5, "[CLS]": 1, "[SEP]": 2, "": 6}, max_predictions_per_seq=3, masked_lm_prob=0.2
   ) == Masking(6, 5, (1, 2), 3, 0.2)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import subprocess
 
 import pytest
 from absl import logging
@@ -261,6 +262,60 @@ def test_ax(tmp_path, name):
   for read in (processor.get_train_examples, processor.get_dev_examples):
     with pytest.raises(DataError, match="--task_name=mnli"):
       read(folder)
+
+
+# Names and numbers of labels are those of the hub's dataset `glue`.
+HUB = {
+  "SST-2": ("sentence", "1", "1"),
+  "CoLA": ("sentence", "0", "0"),
+  "MRPC": ("sentence1,sentence2", "1", "1"),
+  "STS-B": ("sentence1,sentence2", "3.8", 3.8),
+  "QQP": ("question1,question2", "0", "0"),
+  "QNLI": ("question,sentence", "0", "entailment"),
+  "RTE": ("sentence1,sentence2", "1", "not_entailment"),
+  "WNLI": ("sentence1,sentence2", "1", "1"),
+  "MNLI": ("premise,hypothesis", "1", "neutral"),
+}
+
+
+@pytest.mark.parametrize("task", HUB)
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "tsv"])
+def test_exports_of_the_hub(tmp_path, task, ending):
+  names, number, label = HUB[task]
+  names = [*names.split(","), "label", "idx"]
+  texts = ["one, two", "three"][: len(names) - 2]
+  for split, value in (("train", number), ("validation", number), ("test", "-1")):
+    values = [*texts, float(value) if "." in value else int(value), 7]
+    row = ",".join([f'"{text}"' for text in texts] + [value, "7"])
+    rows = {
+      "csv": [",".join(names), row],
+      "tsv": [tsv(*names), tsv(*map(str, values))],
+      "jsonl": [json.dumps(dict(zip(names, values, strict=True)))],
+    }[ending]
+    split += "_matched" if task == "MNLI" and split != "train" else ""
+    split = split.replace("validation", "dev") if ending == "tsv" else split
+    write(tmp_path, f"{split}.{ending}", *rows)
+  processor = create_processor(task)
+  for read in (processor.get_train_examples, processor.get_dev_examples):
+    (example,) = read(str(tmp_path))
+    assert [example.text_a, *filter(None, [example.text_b])] == texts
+    assert example.label == label
+  (example,) = processor.get_test_examples(str(tmp_path))
+  assert example.text_a == texts[0]
+  assert not example.is_labelled
+
+
+def test_mrpc_as_microsoft_has_it(tmp_path):
+  header, row = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String", tsv("1", "7", "8", '"A', "B")
+  for split in ("train", "test"):
+    write(tmp_path, f"msr_paraphrase_{split}.txt", f"{header}\r", f"{row}\r")
+  processor = create_processor("mrpc")
+  assert shown(processor.get_train_examples(str(tmp_path))) == [("train-1", '"A', "B", "1")]
+  assert shown(processor.get_test_examples(str(tmp_path))) == [("test-1", '"A', "B", "0")]
+  with pytest.raises(DataError, match=r"cp .*msr_paraphrase_test.txt .*dev.tsv") as caught:
+    processor.get_dev_examples(str(tmp_path))
+  subprocess.run(caught.value.advice.partition(": ")[2].split(), check=True)
+  assert shown(processor.get_dev_examples(str(tmp_path))) == [("dev-1", '"A', "B", "1")]
 
 
 @pytest.mark.parametrize("inner", ["aclImdb", "."])

@@ -45,6 +45,19 @@ def test_labels_that_are_nearly_equal_are_named(caplog, names):
   assert f"are {len(names)} classes" in warning
 
 
+@pytest.mark.parametrize("letter", ["\u200b", "\ufeff", "\u200d", "\u00ad"])
+@pytest.mark.parametrize("problem_type", ["classification", "multi_label"])
+def test_labels_with_invisible_letters_are_named(caplog, letter, problem_type):
+  label = f"pos{letter}"
+  values = ["neg", label, "pos", label]
+  values = [(value,) for value in values] if problem_type == "multi_label" else values
+  _, warning, equal = messages_about(caplog, values, ["neg", "pos", label], problem_type)
+  assert warning.startswith(f"The label {label!r} of 2 train examples contains the invisible U+")
+  assert f"U+{ord(letter):04X}, first in 1." in warning
+  assert "are 2 classes" in equal
+  assert "Did you mean 'pos'" in label_counts.unknown_label(label, ["neg", "pos"])
+
+
 def test_a_single_class_and_a_class_without_examples(caplog):
   assert messages_about(caplog, ["a", "a"], ["a", "b", "c"])[1:] == [
     "No training example has the label 'b', 'c'.",

@@ -3,6 +3,9 @@
 Files that are refused are in tests/system/bad_inputs_test.py, good ones in glue_test.py.
 """
 
+import shlex
+import subprocess
+
 import pytest
 
 from bert.io.tables import DataError, read_own_table
@@ -240,3 +243,94 @@ def test_malformed_rows_are_left_out_and_counted(tmp_path, caplog):
   assert "Of 3 rows: 1 (line 3) 3 columns, expected 2 as in the first row; 1 (line 4) it is d." in (
     caplog.text
   )
+
+
+TOXIC = ["id,text_a,toxic,rude", "1,a,0,0", "2,b,1,0.0", "3,c,True,1", "4,d,0,1"]
+
+
+@pytest.mark.parametrize("column", ["toxic,rude", " toxic , rude ", "2,3"])
+def test_columns_of_0_and_1_are_labels(tmp_path, column):
+  options = {"problem_type": "multi_label", "label_column": column}
+  own = processor(tmp_path, *TOXIC, **options)
+  assert own.get_labels() == ["toxic", "rude"]
+  labels = [example.label for example in own.get_train_examples(str(tmp_path))]
+  assert labels == [(), ("toxic",), ("toxic", "rude"), ("rude",)]
+  (tmp_path / "test.csv").write_text("id,text_a\n9,e\n")  # has no such columns
+  assert own.get_test_examples(str(tmp_path))[0].label == ()
+
+
+def test_columns_of_0_and_1_in_json_lines_and_without_header(tmp_path):
+  rows = ['{"text_a": "a", "toxic": 1, "rude": 0}', '{"text_a": "b", "toxic": false, "rude": true}']
+  options = {"problem_type": "multi_label", "label_column": "rude,toxic"}
+  assert read(tmp_path, *rows, name="train.jsonl", **options) == [
+    ("a", ("toxic",)),
+    ("b", ("rude",)),
+  ]
+  options |= {"label_column": "1,2", "text_a_column": "0", "header": False}
+  (tmp_path / "train.jsonl").unlink()
+  assert read(tmp_path, "a,1,0", "b,0,1", **options) == [("a", ("1",)), ("b", ("2",))]
+
+
+@pytest.mark.parametrize(
+  ("rows", "options", "said"),
+  [
+    (TOXIC, {}, "names several columns. Give --problem_type=multi_label"),
+    ([*TOXIC, "5,e,0.7,0"], {"problem_type": "multi_label"}, "line 6: column 'toxic' has '0.7'"),
+    ([*TOXIC, "5,e,,0"], {"problem_type": "multi_label"}, "line 6: column 'toxic' has ''"),
+    ([*TOXIC, "5,e,1"], {"problem_type": "multi_label"}, "line 6: column 3"),
+    (["text_a,toxic,rode", "a,0,1"], {"problem_type": "multi_label"}, "Did you mean 'rode'"),
+    (["text_a,label", "a,0"], {"problem_type": "multi_label"}, "column 'toxic,rude' is not in"),
+  ],
+)
+def test_wrong_columns_of_0_and_1_are_named(tmp_path, rows, options, said):
+  with pytest.raises(DataError) as caught:
+    read(tmp_path, *rows, label_column="toxic,rude", **options)
+  assert said in str(caught.value)
+
+
+def test_wrong_values_of_0_and_1_are_skipped(tmp_path):
+  options = {"problem_type": "multi_label", "label_column": "toxic,rude", "skip_bad_rows": True}
+  assert len(read(tmp_path, *TOXIC, "5,e,-1,-1", "6,f,1", **options)) == 4
+
+
+def test_a_column_whose_name_has_a_comma_is_one(tmp_path):
+  rows = ['text_a,"a,b"', "x,1", "y,0"]
+  assert read(tmp_path, *rows, label_column="a,b") == [("x", "1"), ("y", "0")]
+
+
+def test_lists_in_label_cells(tmp_path):
+  expected = [("a", ("x", "y")), ("b", ()), ("c", ("[sic]",)), ("d", ("1",))]
+  rows = ["text_a,label", "a,\"['x', 'y']\"", "b,[]", "c,[sic]", "d,[1]"]
+  assert read(tmp_path, *rows, problem_type="multi_label") == expected
+  rows = ['{"text_a": "a", "label": ["x", "y"]}', '{"text_a": "b", "label": "[\\"x\\"]"}']
+  (tmp_path / "train.csv").unlink()
+  options = {"name": "train.jsonl", "problem_type": "multi_label"}
+  assert read(tmp_path, *rows, **options) == [("a", ("x", "y")), ("b", ("x",))]
+  with pytest.raises(DataError, match=r"line 1: .* give --problem_type=multi_label"):
+    read(tmp_path, *rows, name="train.jsonl")
+
+
+@pytest.mark.parametrize("cell", ["[0, 1, 0]", '"0,1,0"'])
+def test_a_0_or_1_for_each_class_is_no_list_of_classes(tmp_path, cell):
+  row = f'{{"text_a": "a", "label": {cell}}}'
+  with pytest.raises(DataError, match=r"line 1: .* are a 0 or 1 for each class"):
+    read(tmp_path, row, name="train.jsonl", problem_type="multi_label")
+
+
+@pytest.mark.parametrize(
+  "row", [r'"so \"good\" it is",pos', r'"it \"is\"",pos', r'"a \"b, c\" d",pos', r'"end\"",pos']
+)
+def test_backslashes_before_quotes_are_named(tmp_path, row):
+  with pytest.raises(DataError, match=r'line 3: the quoting is broken: in CSV, \\" does not') as e:
+    read(tmp_path, "text_a,label", "fine,neg", row)
+  if row.count('"') > 3:  # what the message says mends it
+    command = e.value.advice.partition("instead: ")[2].partition(" > ")[0]
+    made = subprocess.run(shlex.split(command), capture_output=True, check=True, text=True).stdout
+    assert read(tmp_path, *made.splitlines())[1][0] == row.rpartition(",")[0][1:-1].replace(
+      "\\", ""
+    )
+
+
+def test_names_of_columns_with_invisible_letters(tmp_path):
+  rows = ["\ufeff\ufefftext_a,label\u200b", "a,x", "b,y"]
+  assert read(tmp_path, *rows) == [("a", "x"), ("b", "y")]

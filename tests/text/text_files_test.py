@@ -1,6 +1,9 @@
 """Ranges and lines of text files."""
 
 import gzip
+import re
+import shlex
+import subprocess
 
 import pytest
 
@@ -62,3 +65,59 @@ def test_json_that_is_read_as_text_is_said(tmp_path, caplog, content, said):
   assert [message.partition(" holds JSON")[1] for message in caplog.messages] == [
     " holds JSON"
   ] * said
+
+
+WIKI = '<doc id="1" url="https://w/?curid=1" title="A">\nA\n\nIt is a text.\n\n</doc>\n'
+
+
+@pytest.mark.parametrize(
+  ("content", "said"), [(WIKI, "WikiExtractor"), ("<mediawiki xml:lang='en'>\n", "dump")]
+)
+def test_tags_that_are_read_as_words_are_said_once(tmp_path, caplog, content, said):
+  for name, text in (("0", "a text\n"), ("1", content), ("2", content), ("3", "a <doc id=\n")):
+    (tmp_path / name).write_text(text)
+  text_files.find_input_files(f"{tmp_path}/*")
+  (message,) = caplog.messages
+  assert message.startswith(f"{tmp_path}/1 holds ")
+  assert said in message
+  assert "(2 of 4 files)" in message
+
+
+def test_the_command_removes_tags_and_titles(tmp_path, caplog):
+  (tmp_path / "wiki").write_text(WIKI * 2)
+  text_files.find_input_files(f"{tmp_path}/wiki")
+  command = re.search("sed .*(?=[.])", caplog.text)[0]
+  made = subprocess.run([*shlex.split(command), tmp_path / "wiki"], capture_output=True, check=True)
+  assert made.stdout == b"It is a text.\n\n\n" * 2
+
+
+# One record of the five bytes "bytes": its length, both checksums as TensorFlow writes them.
+RECORD = bytes.fromhex("0500000000000000 eab2043e 6279746573")
+
+
+@pytest.mark.parametrize(
+  ("name", "content", "said"),
+  [
+    ("a.tfrecord", RECORD, "is a TFRecord file"),
+    ("a.gz", gzip.compress(RECORD), "is a TFRecord file"),
+    ("model.ckpt.index", b"\0\0\x02\x08\x01\x1a\x02\x08\x01", "byte 1 is NUL"),
+    ("model.ckpt.data-00000-of-00001", b"x" * 999 + b"\x3f\0\0\x80", "byte 1001 is NUL"),
+    ("text.gz", gzip.compress(b"a\0b\n"), "byte 2 is NUL"),
+    ("b.gz", b"no gzip\n", "is not a gzip file"),
+  ],
+)
+def test_a_binary_file_is_refused_by_its_start(tmp_path, name, content, said):
+  (tmp_path / "a").write_text("a text\n")
+  (tmp_path / name).write_bytes(content)
+  with pytest.raises(text_files.CorpusError, match=said) as caught:
+    text_files.find_input_files(f"{tmp_path}/*")
+  assert f"{tmp_path / name} is" in str(caught.value)
+  if said == "is a TFRecord file":
+    assert len(text_files.find_input_files(f"{tmp_path}/*", takes_records=True)) == 2
+
+
+def test_json_in_a_later_file_is_said(tmp_path, caplog):
+  for name, text in (("0", "a text\n"), ("1", '{"text": "a"}\n'), ("2", '{"text": "a"}\n')):
+    (tmp_path / name).write_text(text)
+  text_files.warn_of_json(text_files.find_input_files(f"{tmp_path}/*"), "Give --jsonl_field.")
+  assert [message.partition(" holds")[0] for message in caplog.messages] == [f"{tmp_path}/1"]

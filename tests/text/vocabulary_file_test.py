@@ -3,6 +3,8 @@
 import pytest
 
 from bert import tokenization
+from bert.io import vocabulary_kind
+from bert.pretraining import piece_tables, record_settings
 from bert.text import vocabulary_file
 from tests.kit.tokenizer_definition import write_vocab
 
@@ -86,3 +88,21 @@ def test_tokens_are_read_and_written_line_by_line(tmp_path):
   assert read == ["[UNK]", "[CLS]", "[SEP]", "", "a", "a", ""]
   vocabulary_file.write_tokens(path, ["[UNK]", "é"])
   assert path.read_bytes() == "[UNK]\né\n".encode()
+
+
+def test_an_empty_last_line_changes_no_other_id_and_is_said_once(tmp_path):
+  path = write_vocab(tmp_path, GOOD + "[MASK]\n\n \n")
+  with pytest.warns(tokenization.VocabularyWarning) as caught:
+    vocab = tokenization.FullTokenizer(path).vocab
+  assert [str(each.message).partition(": ")[2] for each in caught] == [
+    "blank lines take up ids that no word can have; a model whose vocab_size leaves out such last "
+    "lines ignores them (line 6, line 7)."
+  ]
+  assert [vocab[token] for token in ("[UNK]", "[CLS]", "[SEP]", "the")] == [0, 1, 2, 3]
+  assert vocab["[MASK]"] == 4
+  assert vocabulary_kind.size(vocab) == 5
+  assert vocabulary_kind.size({"[UNK]": 0, "": 1, "the": 2}) == 3
+  settings = record_settings.RecordSettings(vocab_file=str(path))
+  assert settings.facts(vocab)["vocab_size"] == 5
+  with pytest.warns(tokenization.VocabularyWarning):
+    assert piece_tables.load_tables(settings).random_ids.tolist() == [0, 1, 2, 3, 4]

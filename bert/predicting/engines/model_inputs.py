@@ -81,7 +81,7 @@ def shapes(arrays: Arrays) -> str:
 
 def need_file(path: str | os.PathLike) -> str:
   """Returns the path of a model's file; a FileNotFoundError if there is none."""
-  path = os.fspath(path)
+  path = os.fsdecode(path)
   if not os.path.isfile(path):
     raise FileNotFoundError(f"{path} does not exist.")
   return path

@@ -117,7 +117,7 @@ def model_file(name: str, folder: str | os.PathLike, precision: str = "float32")
   kind = _ENGINES[name]
   if not kind.format:
     raise ValueError(
-      f"The engine {name} reads checkpoints, but {os.fspath(folder)} is an export of other "
+      f"The engine {name} reads checkpoints, but {os.fsdecode(folder)} is an export of other "
       f"formats: give the folder of the run, or one of the engines {', '.join(FORMATS)}."
     )
   if kind.computed and precision not in kind.computed:
@@ -144,7 +144,7 @@ def check_not_of_export(
     engine: one of `NAMES`, or auto.
     precision: of the weights.
   """
-  path = os.fspath(folder)
+  path = os.fsdecode(folder)
   if precision != "float32":
     raise ValueError(
       f"{path} is no export: precision={precision} is of models that export_hub.py writes, with "
