@@ -288,8 +288,8 @@ class FullTokenizer(Tokenizer):
     vocab = load_vocab(vocab_file)
     if vocabulary_kind.is_of_model(vocab):
       raise VocabularyError(
-        f"{vocab_file} is a sentencepiece model, not a vocabulary of word pieces: load_tokenizer "
-        "reads both, and scripts take it as --spm_model_file."
+        f"{os.fsdecode(vocab_file)} is a sentencepiece model, not a vocabulary of word pieces: "
+        "load_tokenizer reads both, and scripts take it as --spm_model_file."
       )
     super().__init__(vocab_file, vocab, special_tokens)
     self.basic_tokenizer = BasicTokenizer(

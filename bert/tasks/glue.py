@@ -45,25 +45,29 @@ class GlueProcessor(TableProcessor):
     return super()._read_examples(data_dir, os.path.basename(path), set_type)
 
   def _read_rows(self, path):
-    is_own = path.endswith((".tsv", ".txt"))
-    return super()._read_rows(path) if is_own else user_tables.read_rows(path, self._reader)
+    is_hubs = path.endswith(_HUB_ENDINGS)
+    return user_tables.read_rows(path, self._reader) if is_hubs else super()._read_rows(path)
 
   def _columns_in(self, set_type, lines):
-    names, is_test = names_of(lines[0], True), set_type.startswith("test")
-    if hub := self.hub_columns:
-      hub = dataclasses.replace(hub, label=None if is_test else "label")
-      if {hub.text_a, hub.text_b, hub.label} - {None} <= set(names):
-        return hub.resolve(lines[0])
-    return super()._columns_in(set_type, lines)
+    if self.hub_columns is None or not _is_of_hub(lines[0].file, names_of(lines[0], True)):
+      return super()._columns_in(set_type, lines)
+    label = None if set_type.startswith("test") else "label"
+    return dataclasses.replace(self.hub_columns, label=label).resolve(lines[0])
 
-  def _parse_label(self, value, row):
-    number = str(value)
-    if number.isdecimal() and int(number) < len(self.hub_labels):
-      return self.hub_labels[int(number)]
-    return super()._parse_label(number if isinstance(value, int) else value, row)
+  def _create_example(self, row, set_type, columns):
+    if columns.label is not None and _is_of_hub(row.file, columns.names):
+      number = str(row[columns.label])
+      names = {str(number): name for number, name in enumerate(self.hub_labels)}
+      row[columns.label] = names.get(number, number)
+    return super()._create_example(row, set_type, columns)
 
 
 _HUB_ENDINGS = (".csv", ".jsonl", ".json")
+
+
+def _is_of_hub(file: str, names: Iterable[str]) -> bool:
+  """Returns whether a table is an export of the hub: there, each row has an `idx`."""
+  return file.endswith(_HUB_ENDINGS) or "idx" in names
 
 
 class MrpcProcessor(GlueProcessor):

@@ -66,8 +66,8 @@ def find_input_files(patterns: str, takes_records: bool = False) -> list[str]:
     raise CorpusError(f"--input_file: all files are empty: {', '.join(empty) or repr(patterns)}.")
   if empty:
     logging.warning("%d of %d input files are empty: %s", len(empty), len(found), empty[:5])
-  for pattern, (what, remedy) in _MARKUP.items():
-    marked = [path for path, start in starts.items() if re.search(b"(?m)^" + pattern, start)]
+  for tag, (what, remedy) in _MARKUP.items():
+    marked = [path for path, start in starts.items() if re.search(b"(?m)^" + tag, start)]
     if marked:
       logging.warning(
         "%s holds %s, which are read as words (%d of %d files). %s.",

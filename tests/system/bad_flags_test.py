@@ -250,7 +250,7 @@ TOGETHER = [
     "dev.tsv",
     case("an unknown label", "g\t7\t\tone.\n", "line 1", "'7' is unknown"),
     case("cut short", "g\t1\t\tone.\ng\t1\n", "line 2", "column 3 "),
-    case("missing", None, "there is no such file", "bert_config.json"),
+    case("missing", None, "dev.csv", "'sentence' is not in the header"),
   ),
   _together(
     run_squad,
