@@ -235,7 +235,10 @@ def _together(script, file, *cases):
     else ("--max_seq_length=16",)
   )
   run = starting(script, *_SCRIPTS[script], *flags)
-  return Family(script.__name__, file, run, cases, {**MODEL, **_EXAMPLES})
+  others = {**MODEL, **_EXAMPLES}
+  if script is run_classifier:
+    del others["dev.csv"]  # It reads CSV in place of dev.tsv.
+  return Family(script.__name__, file, run, cases, others)
 
 
 _WRONG_VOCABULARY = case("of another model", _LONG_VOCAB, "up to 11", "vocab_size 10")
@@ -250,7 +253,7 @@ TOGETHER = [
     "dev.tsv",
     case("an unknown label", "g\t7\t\tone.\n", "line 1", "'7' is unknown"),
     case("cut short", "g\t1\t\tone.\ng\t1\n", "line 2", "column 3 "),
-    case("missing", None, "dev.csv", "'sentence' is not in the header"),
+    case("missing", None, "there is no such file", "bert_config.json"),
   ),
   _together(
     run_squad,
