@@ -235,10 +235,9 @@ def _together(script, file, *cases):
     else ("--max_seq_length=16",)
   )
   run = starting(script, *_SCRIPTS[script], *flags)
-  others = {**MODEL, **_EXAMPLES}
-  if script is run_classifier:
-    del others["dev.csv"]  # It reads CSV in place of dev.tsv.
-  return Family(script.__name__, file, run, cases, others)
+  # A classifier reads dev.csv and dev.json in place of dev.tsv.
+  examples = {"dev.tsv": _EXAMPLES["dev.tsv"]} if script is run_classifier else _EXAMPLES
+  return Family(script.__name__, file, run, cases, {**MODEL, **examples})
 
 
 _WRONG_VOCABULARY = case("of another model", _LONG_VOCAB, "up to 11", "vocab_size 10")
