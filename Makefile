@@ -30,7 +30,8 @@ lint: $(STAMP)  ## style (ruff) and the types of public functions (mypy)
 # The tests, and the worked examples in docstrings. tests/conftest.py orders the files: long ones first.
 # By files, as workers that steal single tests (--dist worksteal) train and export again what a file
 # shares: tests/scripts/every_family_test.py took 445 s so, where by files even more of its tests took 253 s.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# A worker that dies is not replaced: its last test would be run again, and may hang.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 SOURCES := --doctest-modules bert $(wildcard *.py) tests
 pytest: $(STAMP)  ## the tests alone
 	$(PYTEST) --durations=10 -m "not slow and not ci" $(SOURCES)
@@ -48,7 +49,7 @@ test-tf1: $(STAMP)  ## the tests of tf1/, which runs scripts of TensorFlow 1.x
 
 # What takes longer still, before a release.
 test-slow: $(STAMP)  ## the longest tests, before a release
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -o faulthandler_timeout=0
 
 # The Keras face on PyTorch, in an environment of its own.
 TORCH_VENV := .torch-venv

@@ -177,12 +177,6 @@ def released_vocab_file(data_dir) -> pathlib.Path:
   return data_dir / "vocab" / "uncased_vocab.txt"
 
 
-def pytest_configure(config):
-  """Registers the mark of tests/system/mutations_test.py."""
-  line = "mutation(where, without, case=): what fails this test when it is left out"
-  config.addinivalue_line("markers", line)
-
-
 def pytest_make_parametrize_id(config, val, argname):
   """Bytes make no name: an archive holds the time it was made, and workers must agree on names."""
   del config
