@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -163,9 +164,13 @@ def test_a_batch_that_cannot_be_saved_hides_no_divergence(tmp_path, monkeypatch)
 @pytest.mark.mutation("bert.training.training_loop:Training.run", "set _finished")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number):
+  before = signal.getsignal(number)
+
   def input_fn(params):
     def maybe_stop(index):
       if index == 4 and not params["skip_examples"]:
+        while signal.getsignal(number) is before:  # The data are read ahead of the first step.
+          time.sleep(0.01)
         os.kill(os.getpid(), number)
       return index
 
@@ -176,7 +181,6 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number)
       .map(lambda i, batch: batch)
     )
 
-  before = signal.getsignal(number)
   with pytest.raises(SystemExit if number == signal.SIGTERM else KeyboardInterrupt) as caught:
     make(tmp_path / "a", {"dropout": 1}).train(input_fn, 500)
   assert signal.getsignal(number) is before
