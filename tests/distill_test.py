@@ -226,7 +226,14 @@ def _choices(folder):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("task", [_numbers, _topics, _tags, _spans, _choices])
+@pytest.mark.parametrize(
+  "task",
+  [
+    _numbers,
+    _tags,
+    *(pytest.param(t, marks=pytest.mark.slow) for t in (_topics, _spans, _choices)),
+  ],
+)
 def test_students_of_other_tasks(task, tmp_path):
   vocabulary, facts, heads, settings, flags = task(tmp_path / "data")
   teacher = teachers.write(tmp_path / "teacher", vocabulary, facts, heads, settings)
@@ -243,7 +250,7 @@ def test_students_of_other_tasks(task, tmp_path):
   assert load_run.find_run(tmp_path / "out").kind == load_run.find_run(teacher).kind
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [_tags, _spans, _choices])
 def test_tinybert_of_other_tasks(task, tmp_path):
   """Layers, then predictions; both halves leave runs of the task."""

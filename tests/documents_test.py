@@ -18,17 +18,12 @@ from tests.kit.page_runs import make_like_a_checkout, run_page
 from tests.kit.paths import ROOT
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
-# Their commands take minutes.
-_LONG = {
-  *("checkpoints", "distillation", "exports", "fine_tuning", "many_seeds", "much_text"),
-  *("pretraining", "pretraining_records", "pretraining_roberta"),
-  *("reports", "sentence_vectors", "extending", "questions_and_entities"),
-  *("exporting_and_serving", "own_task", "several_machines", "smaller"),  # tutorials
-}
+# Whose commands are the first that a newcomer types. The others take minutes, and are slow.
+_IN_CI = {"README", "first_run", "script_of_2018", "your_data", "glossary", "vocabularies"}
 _TIERS = [
-  pytest.param(page, id=name_of(page), marks=pytest.mark.slow if is_long else pytest.mark.ci)
+  pytest.param(page, id=name_of(page), marks=getattr(pytest.mark, tier))
   for page in pages()
-  for is_long in [page.stem in _LONG]
+  for tier in ["ci" if page.stem in _IN_CI else "slow"]
 ]
 
 

@@ -309,7 +309,7 @@ def test_chunks_fit_into_memory():
   assert sentence_vectors.chunk_that_fits(base, 1, "mean", 512, 32) == 2048
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(model, tmp_path):
   """The lines of an endless pipe are answered as they come."""
   reading, writing = os.pipe()

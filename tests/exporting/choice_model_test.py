@@ -93,7 +93,7 @@ def test_it_chooses_as_in_training(trained, probabilities):
   assert outputs["choice"].numpy().tolist() == probabilities.argmax(axis=1).tolist()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_an_exported_model_chooses_as_in_training(trained, probabilities, tmp_path):
   model = choice_model.ChoiceModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH)
   model.export(str(tmp_path / "task"), str(trained))

@@ -157,7 +157,7 @@ def test_it_has_one_tokenizer_alone(tmp_path):
     hub_preprocess.Preprocessor(path, tf_text_tokenizer=True)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_texts_to_probabilities_in_another_process(golden_dir, tmp_path):
   albert = golden_dir / "albert"
   config = BertConfig.from_dict(

@@ -424,7 +424,7 @@ def test_a_process_that_imports_only_tensorflow(exported, encoder, tmp_path):
   np.testing.assert_allclose(found, encoder(ones)["pooled_output"][0], atol=1e-6)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_fine_tuning_on_two_devices(exported, tmp_path):
   replicas, moved = arrays_elsewhere(_ON_TWO_DEVICES, exported, cwd=tmp_path)
   assert replicas == 2

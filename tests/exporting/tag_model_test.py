@@ -127,7 +127,7 @@ print(json.dumps(ragged))
 """
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_an_exported_model_elsewhere(trained, tmp_path):
   model = tag_model.TagModel(CONFIG, str(trained / "vocab.txt"), True, SEQ_LENGTH, LABELS)
   model.export(str(tmp_path / "task"), str(trained))

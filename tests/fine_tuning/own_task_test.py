@@ -214,7 +214,7 @@ def test_transformers_has_no_class_for_it(name, trained, tmp_path):
   assert "a BertModel." in convert.run_well(**values, head="none").err
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @of_one_task
 def test_its_file_is_a_script_with_many_seeds(name, flags, tmp_path):
   flags = {**flags, "output_dir": tmp_path / "out", "num_runs": 2, "num_train_epochs": 4.0}

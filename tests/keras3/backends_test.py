@@ -160,6 +160,7 @@ def test_outputs_and_training_are_the_same(expected, backend):
     np.testing.assert_allclose(numpy_of(back(inputs)[0]), here[name], atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", OTHERS)
 def test_minilm_is_the_same_and_the_originals(expected, backend, golden_dir, data_dir):
   weights = data_dir / "weights" / "minilm_L-6_H-384_A-12"

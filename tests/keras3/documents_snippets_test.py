@@ -110,6 +110,7 @@ def test_named_entities(tmp_path, dummy_inputs):
   np.testing.assert_array_equal(loaded.predict(dummy_inputs, verbose=0), expected)
 
 
+@pytest.mark.slow
 def test_features_for_another_model(dummy_inputs):
   inputs = {
     "input_ids": keras.Input(shape=(None,), dtype="int32", name="input_ids"),
@@ -125,6 +126,7 @@ def test_features_for_another_model(dummy_inputs):
   assert model.predict(dummy_inputs, verbose=0).shape == (BATCH, LENGTH, 9)
 
 
+@pytest.mark.slow
 def test_two_tasks_at_once(dummy_inputs):
   bert_encoder = small_encoder()
   bert_encoder.trainable = True
@@ -142,6 +144,7 @@ def test_two_tasks_at_once(dummy_inputs):
   assert np.isfinite(model.fit(dummy_inputs, labels, verbose=0).history["loss"][0])
 
 
+@pytest.mark.slow
 def test_mixed_precision_and_xla(dummy_inputs):
   policy = keras.mixed_precision.dtype_policy()
   try:
@@ -214,6 +217,7 @@ def test_fine_tuning_of_texts(name):
   assert len(history.history["accuracy"]) == 2
 
 
+@pytest.mark.slow
 @on_tensorflow
 def test_fine_tuning_with_a_dataset_of_tensorflow(name):
   import tensorflow as tf

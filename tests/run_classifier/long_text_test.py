@@ -81,7 +81,7 @@ def test_a_document_has_one_line(trained):
   assert len(list(record_files.records_of(trained.out / "train.tf_record"))) == SIZES["train"]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_exported_model_reads_windows_too(trained, tmp_path):
   script.run_well(**trained.flags, do_export=True, export_dir=tmp_path)
   model = tf.saved_model.load(str(tmp_path / "task"))

@@ -40,7 +40,7 @@ def assert_answers_are_those_of_the_run(found, folder):
   np.testing.assert_allclose(found["probability"], probabilities, rtol=0, atol=1e-5)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_an_exported_model_has_the_answers_of_its_run(v1, tmp_path):
   done = run_well(**v1.copied_to(tmp_path), do_export=True)
   exported = tmp_path / "out" / "export"

@@ -20,7 +20,7 @@ ALBERT = {"model_type": "albert", "embedding_size": 8, "num_hidden_groups": 1}
 LENGTHS = {"max_seq_length": 24, "doc_stride": 8, "max_query_length": 4, "train_batch_size": 8}
 
 
-@pytest.fixture(scope="module", params=["electra", "albert"])
+@pytest.fixture(scope="module", params=["electra", pytest.param("albert", marks=pytest.mark.slow)])
 def trained(request, tmp_path_factory):
   """A run that trains and answers questions of which half have no answer."""
   folder = tmp_path_factory.mktemp(request.param)

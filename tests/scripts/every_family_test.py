@@ -6,6 +6,7 @@ with each family and each other script with two; the rest is slow.
 Alone: python -m pytest -m "" tests/scripts/every_family_test.py
 """
 
+import functools
 import json
 
 import numpy as np
@@ -53,10 +54,20 @@ def of_scripts():
 
 
 @pytest.fixture(scope="module")
-def files(request, tmp_path_factory):
-  """The files of every script, with a pre-trained model of the family in `model`."""
-  family = request.param
-  folder = every_script.write_files(tmp_path_factory.mktemp(family))
+def files_of(tmp_path_factory):
+  """Family -> `pretrained` of it, made once: pytest forgets a parameter at each other place."""
+  return functools.cache(lambda family: pretrained(family, tmp_path_factory.mktemp(family)))
+
+
+@pytest.fixture
+def files(request, files_of):
+  """`pretrained` of a family."""
+  return files_of(request.param)
+
+
+def pretrained(family, folder):
+  """Writes the files of every script, with a pre-trained model of the family in `one`."""
+  every_script.write_files(folder)
   if family == "roberta":
     (folder / "vocab.txt").unlink()
     vocabulary = byte_pairs.write(folder)
@@ -85,11 +96,13 @@ def of_pretraining(files, **changed):
   return {**given, **changed}
 
 
-@pytest.fixture(scope="module")
-def classifier(files, tmp_path_factory):
+@pytest.fixture
+def classifier(files):
   """A run of run_classifier.py."""
-  folder = tmp_path_factory.mktemp("classifier")
-  run_well("run_classifier", files, folder, do_export=True)
+  folder = files / "classifier"
+  if not folder.exists():
+    folder.mkdir()
+    run_well("run_classifier", files, folder, do_export=True)
   return folder / "out"
 
 

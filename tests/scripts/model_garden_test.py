@@ -19,6 +19,7 @@ pytestmark = pytest.mark.ci
 
 # Their form of the model: the folder of a checkpoint, or a SavedModel as TensorFlow Hub has it.
 IN_CHECKPOINTS = ("run_ner", "run_swag", "run_pretraining", "distill", "predict")
+_IN_CI = ("run_classifier", "extract_features", "predict")
 SCRIPTS = [name for name in RUNS if "init_checkpoint" in RUNS[name]] + ["distill"]
 
 
@@ -36,7 +37,10 @@ def files(tmp_path_factory):
   return folder
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+  "name",
+  [pytest.param(name, marks=() if name in _IN_CI else pytest.mark.slow) for name in SCRIPTS],
+)
 def test_a_script(name, files, tmp_path):
   model = files / ("garden" if name in IN_CHECKPOINTS else "hub")
   given = flags(name, files, tmp_path, init_checkpoint=model)

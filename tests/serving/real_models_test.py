@@ -62,6 +62,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_task_of_ones_own_is_loaded_by_all_processes(tmp_path):
   with own_tasks.loaded("stars"):
     flags = own_tasks.write(tmp_path, "stars") | {"num_train_epochs": 1.0}

@@ -119,6 +119,7 @@ def test_piece_by_piece(output_of):
   assert "Fine-tuned: (2, 2)" in output
 
 
+@pytest.mark.slow
 def test_the_kit(output_of):
   output = output_of("bert_kit.py")
   before, after = (

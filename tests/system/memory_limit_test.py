@@ -71,8 +71,14 @@ def _run(script: str, *flags: str, limit: int | None = None) -> subprocess.Compl
   ("more", "expected"),
   [
     (["--do_train", f"--train_batch_size={_BATCH}", "--num_train_epochs=9"], "train_batch_size"),
-    (["--do_eval", f"--eval_batch_size={_BATCH}"], "eval_batch_size"),
-    (["--do_predict", f"--predict_batch_size={_BATCH}"], "predict_batch_size"),
+    pytest.param(
+      ["--do_eval", f"--eval_batch_size={_BATCH}"], "eval_batch_size", marks=pytest.mark.slow
+    ),
+    pytest.param(
+      ["--do_predict", f"--predict_batch_size={_BATCH}"],
+      "predict_batch_size",
+      marks=pytest.mark.slow,
+    ),
   ],
 )
 def test_a_batch_that_does_not_fit(flags, more, expected, record_property):

@@ -85,7 +85,7 @@ def test_first_run_learns_shows_and_answers(tmp_path, forked_python, monkeypatch
   assert "<IPython.core.display.Image object>" in printed
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_vectors_and_search_finds_by_meaning(tmp_path, forked_python, monkeypatch):
   printed = printed_by("vectors_and_search.ipynb", tmp_path, forked_python, monkeypatch)
   found = re.search(r"by vectors ([\d.]+), by common words ([\d.]+)", printed)

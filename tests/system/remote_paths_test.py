@@ -19,6 +19,8 @@ from tests.kit.every_script import RUNS, flags, script, without_model_files
 pytestmark = pytest.mark.ci
 
 REMOTE = "ram://remote_paths"
+# Of each kind of reader one: a model with its data, texts, a corpus. The others are slow.
+_IN_CI = ("run_classifier", "extract_features", "create_pretraining_data")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,10 @@ def remote(local):
   return REMOTE
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+  "name",
+  [pytest.param(name, marks=() if name in _IN_CI else pytest.mark.slow) for name in RUNS],
+)
 def test_a_script_reads_its_files_from_a_remote_file_system(name, remote, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
   done = script(name).run(**flags(name, remote, tmp_path))
