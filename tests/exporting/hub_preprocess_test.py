@@ -54,7 +54,13 @@ def export(folder, tokens, **kwargs):
   return str(folder / "export")
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["exact", "tf_text"])
+@pytest.fixture(
+  scope="module",
+  params=[
+    pytest.param(False, id="exact"),
+    pytest.param(True, id="tf_text", marks=pytest.mark.slow),
+  ],
+)
 def exported(request, tmp_path_factory):
   """A folder; its vocabulary is deleted, as it may be with users."""
   folder = tmp_path_factory.mktemp("a_telling_name")

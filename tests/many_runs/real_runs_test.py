@@ -17,7 +17,7 @@ from tests.kit.paths import ROOT
 from tests.kit.script_runs import assert_same_tensors, json_in
 from tests.reports.pages import check_alone
 
-pytestmark = pytest.mark.ci
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

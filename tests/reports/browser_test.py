@@ -30,7 +30,9 @@ def pages(tmp_path_factory):
   return found
 
 
-@pytest.mark.parametrize(("width", "scheme"), zip(browsers.WIDTHS, browsers.SCHEMES, strict=True))
+@pytest.mark.parametrize(
+  ("width", "scheme"), [(375, "light"), pytest.param(1440, "dark", marks=pytest.mark.slow)]
+)
 def test_nobody_is_shut_out(browser, pages, width, scheme):
   for name, page_of_run in pages.items():
     with browsers.watched_page(browser, width, scheme) as page:
