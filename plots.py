@@ -50,12 +50,6 @@ def define_flags() -> None:
       None,
       "Scalars to show, separated by commas. Default: losses, accuracies and the learning rate.",
     )
-    flags.DEFINE_string(
-      "x_axis",
-      None,
-      "The scalar of training for the horizontal axis, such as total_tokens and total_GFLOP of "
-      "run_pretraining.py. [the training step]",
-    )
     flags.DEFINE_multi_string(
       "reference",
       [],
@@ -105,9 +99,7 @@ def main(argv: Sequence[str]) -> None:
   output_files.prepare([output_file])
   hardware.start_tensorflow()  # It reads the event files.
   tags = [tag for tag in FLAGS.tags or [] if tag]
-  tags = training_curves.plot_curves(
-    model_dirs, output_file, tags, references, FLAGS.x_axis or None
-  )
+  tags = training_curves.plot_curves(model_dirs, output_file, tags, references)
   logging.info("Wrote %s: %s.", output_file, ", ".join(tags))
 
 

@@ -47,7 +47,6 @@ def test_without_a_file_the_curves_are_drawn_in_the_folder_of_the_run(run, tmp_p
   ("values", "expected"),
   [
     ({"tags": "bleu"}, "--tags: bleu is not among the scalars of"),
-    ({"x_axis": "bleu"}, "--x_axis=bleu is not among the scalars that"),
     ({"reference": "high"}, "--reference=high: expected a finite number and a label"),
     ({"reference": "nan:x"}, "--reference=nan:x: expected a finite number and a label"),
     ({"model_dir": "nowhere"}, "nowhere does not exist. Give the --output_dir of a run"),

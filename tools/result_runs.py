@@ -124,7 +124,7 @@ RUNS: dict[str, list[Command]] = {
       "run_classifier",
       {
         **_MRPC,
-        **{"lr_schedule": "one_cycle", "layerwise_lr_decay": 0.8},
+        **{"lr_schedule": "continuous", "layerwise_lr_decay": 0.8},
         **{"init_checkpoint": "{}/teachers/mrpc", "fast": True},
         **_model("teachers/mrpc"),
       },

@@ -6,14 +6,12 @@
 One panel for each scalar: training as a smoothed line over a thin raw one, evaluation as points.
 """
 
-import dataclasses
 import itertools
 import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from absl import logging
 
 from bert.figures.drawing import (
@@ -75,7 +73,6 @@ def plot_curves(
   output_png: str | os.PathLike,
   tags: Sequence[str] | None = None,
   references: Mapping[str, float] | None = None,
-  over: str | None = None,
 ) -> list[str]:
   """Draws the curves of one or several runs, the latter with a colour for each run.
 
@@ -86,7 +83,6 @@ def plot_curves(
       and the learning rate.
     references: label -> value of horizontal lines, drawn in the panel of the masked words' loss,
       or else of the first loss.
-    over: the scalar of training for the horizontal axis, such as `total_GFLOP`; steps by default.
 
   Returns:
     The tags that are shown.
@@ -96,7 +92,7 @@ def plot_curves(
   """
   folders = [model_dirs] if isinstance(model_dirs, str | os.PathLike) else model_dirs
   runs = _read_runs(list(dict.fromkeys(map(_without_slash, folders))))
-  figure, tags = figure_of_runs(runs, tags, references, over)
+  figure, tags = figure_of_runs(runs, tags, references)
   save(figure, output_png)
   return tags
 
@@ -105,7 +101,6 @@ def figure_of_runs(
   runs: Sequence[Run],
   tags: Sequence[str] | None = None,
   references: Mapping[str, float] | None = None,
-  over: str | None = None,
   width: float | None = None,
 ) -> tuple[Any, list[str]]:
   """Draws the curves of runs that were read; see `plot_curves` for the other arguments.
@@ -117,8 +112,6 @@ def figure_of_runs(
   Returns:
     The matplotlib figure, and the tags that are shown.
   """
-  if over:
-    runs = [_over(run, over) for run in runs]
   tags = tags_to_show(runs, tags)
   names = drawable(run_names([run.folder for run in runs]), "run")
   figure, panels = _panels(len(tags), width)
@@ -126,7 +119,7 @@ def figure_of_runs(
     _draw_runs(panel, tag, runs)
     if tag == _tag_of_references(tags):
       _draw_references(panel, references or {})
-    _finish_panel(panel, tag, runs, _title(over) if over else "training step")
+    _finish_panel(panel, tag, runs, "training step")
   count_steps(panels[0])  # The others share its axis.
   kinds = _kinds_of_lines(panels)
   if len(runs) == 1:
@@ -154,31 +147,6 @@ def _read_runs(folders: Sequence[str]) -> list[Run]:
   if not runs:
     raise ValueError(f"None of these holds event files with scalars: {', '.join(folders)}.")
   return runs
-
-
-def _over(run: Run, tag: str) -> Run:
-  """Returns a run (ValueError: without it) whose curves have a scalar's values in place of steps.
-
-  Between the steps for which it was written, and before the first, it grows along a line.
-  """
-  known = _finite(run.training.get(tag, {}))
-  if not known:
-    raise ValueError(
-      f"--x_axis={tag} is not among the scalars that {run.folder} has from training: "
-      f"{', '.join(sorted(run.training))}."
-    )
-  steps, values = [0, *known], [0.0, *known.values()]
-
-  def at(step: float) -> float:
-    return float(np.interp(step, steps, values))
-
-  def moved(curves: Mapping[str, Curve]) -> dict[str, Curve]:
-    return {name: {at(step): y for step, y in curve.items()} for name, curve in curves.items()}
-
-  best = None if run.best is None else (at(run.best[0]), run.best[1])
-  return dataclasses.replace(
-    run, training=moved(run.training), evaluation=moved(run.evaluation), best=best
-  )
 
 
 def run_names(folders: Sequence[str]) -> list[str]:

@@ -34,11 +34,11 @@ def read(training=None, evaluation=None, folder="run", first=1, every=1, **facts
 LOSS = {"loss": np.linspace(0.6, 0.1, 100)}
 
 
-def draw(*runs: Run, tags=None, references=None, over=None):
+def draw(*runs: Run, tags=None, references=None):
   """The figure of `plot_curves`, and its panels by heading."""
   folders = {run.folder: run for run in runs}
   with mock.patch.object(training_curves, "read_run", folders.get), saved_figures() as figures:
-    training_curves.plot_curves([*folders], "a.png", tags, references, over)
+    training_curves.plot_curves([*folders], "a.png", tags, references)
   [figure] = figures
   return figure, {panel.get_title(loc="left"): panel for panel in figure.axes}
 
@@ -66,17 +66,6 @@ def test_panels_have_names_units_and_curves():
   assert set(reference.get_ydata()) == {7.1}
   assert set(legend_of(figure)) == {"training, smoothed", "evaluation", "unigram entropy (7.1)"}
   assert len(panels["next sentence loss"].get_lines()) == 2
-
-
-def test_curves_over_what_a_run_has_consumed():
-  training = {"total_GFLOP": 10.0 * np.arange(2, 101, 2), "loss": np.linspace(5, 4, 50)}
-  run = read(training, {"loss": [4.5, 4.0]}, first=2, every=2, best=(100, 4.0))
-  _, panels = draw(run, tags=["loss"], over="total_GFLOP")
-  evaluation = next(line for line in panels["loss"].lines if line.get_label() == "evaluation")
-  np.testing.assert_allclose(evaluation.get_xdata(), [500, 1000])  # of steps 50 and 100
-  assert panels["loss"].get_xlabel() == "total GFLOP"
-  with pytest.raises(ValueError, match=r"--x_axis=total_tokens .* run"):
-    draw(run, over="total_tokens")
 
 
 def test_chosen_tags_alone_are_drawn():
