@@ -56,12 +56,7 @@ from bert.keras3.loop_optimizers import (
   AdamW,
   create_optimizer,
   get_constant_schedule_with_warmup,
-  get_cosine_schedule_with_warmup,
-  get_cosine_with_hard_restarts_schedule_with_warmup,
-  get_inverse_sqrt_schedule,
   get_linear_schedule_with_warmup,
-  get_polynomial_decay_schedule_with_warmup,
-  get_scheduler,
 )
 from bert.keras3.models import (
   BertForAnswerBeam,
@@ -79,15 +74,7 @@ from bert.keras3.models import (
 from bert.keras3.optimization import AdamWeightDecay
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
 from bert.keras3.saving import save_checkpoint, save_pretrained
-from bert.keras3.schedules import (
-  ConstantWithWarmup,
-  CosineRestartsWithWarmup,
-  CosineWithWarmup,
-  InverseSqrtWithWarmup,
-  LinearWithWarmup,
-  PolynomialWithWarmup,
-  WarmUpLinearDecay,
-)
+from bert.keras3.schedules import ConstantWithWarmup, LinearWithWarmup, WarmUpLinearDecay
 from bert.keras3.sizes import WEIGHTS_DATASETS, count_parameters, released_name, variant_arguments
 from bert.keras3.task_models import create_bert_with_head, create_inputs, create_multi_task_bert
 from bert.keras3.tasks import (
@@ -138,10 +125,7 @@ __all__ = [
   "BertTokenizer",
   "ClassificationDataset",
   "ConstantWithWarmup",
-  "CosineRestartsWithWarmup",
-  "CosineWithWarmup",
   "FeedForward",
-  "InverseSqrtWithWarmup",
   "LabelledAccuracy",
   "LayerNorm",
   "LinearWithWarmup",
@@ -155,7 +139,6 @@ __all__ = [
   "NLPTaskType",
   "NSPDataset",
   "NextSentenceHead",
-  "PolynomialWithWarmup",
   "QuestionAnsweringHead",
   "ReplacedTokensHead",
   "SparseCrossentropy",
@@ -188,12 +171,7 @@ __all__ = [
   "create_optimizer",
   "evaluate_classification_metrics",
   "get_constant_schedule_with_warmup",
-  "get_cosine_schedule_with_warmup",
-  "get_cosine_with_hard_restarts_schedule_with_warmup",
-  "get_inverse_sqrt_schedule",
   "get_linear_schedule_with_warmup",
-  "get_polynomial_decay_schedule_with_warmup",
-  "get_scheduler",
   "get_tokenizer",
   "released_name",
   "save_checkpoint",
