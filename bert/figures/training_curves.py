@@ -1,6 +1,6 @@
 """The curves of runs, read from the event files that they write for TensorBoard, and drawn.
 
-  plot_curves("/tmp/pretraining_output", "curves.png", references={"unigram entropy": 7.1})
+  plot_curves("/tmp/pretraining_output", "curves.png")
   plot_curves(["/tmp/rate_2e-5", "/tmp/rate_5e-5"], "rates.png")
 
 One panel for each scalar: training as a smoothed line over a thin raw one, evaluation as points.
@@ -72,7 +72,6 @@ def plot_curves(
   model_dirs: str | os.PathLike | Sequence[str | os.PathLike],
   output_png: str | os.PathLike,
   tags: Sequence[str] | None = None,
-  references: Mapping[str, float] | None = None,
 ) -> list[str]:
   """Draws the curves of one or several runs, the latter with a colour for each run.
 
@@ -81,8 +80,6 @@ def plot_curves(
     output_png: the picture; the ending decides the format.
     tags: scalars to show; by default losses, accuracies, the metric that chose the best weights,
       and the learning rate.
-    references: label -> value of horizontal lines, drawn in the panel of the masked words' loss,
-      or else of the first loss.
 
   Returns:
     The tags that are shown.
@@ -92,7 +89,7 @@ def plot_curves(
   """
   folders = [model_dirs] if isinstance(model_dirs, str | os.PathLike) else model_dirs
   runs = _read_runs(list(dict.fromkeys(map(_without_slash, folders))))
-  figure, tags = figure_of_runs(runs, tags, references)
+  figure, tags = figure_of_runs(runs, tags)
   save(figure, output_png)
   return tags
 
@@ -100,7 +97,6 @@ def plot_curves(
 def figure_of_runs(
   runs: Sequence[Run],
   tags: Sequence[str] | None = None,
-  references: Mapping[str, float] | None = None,
   width: float | None = None,
 ) -> tuple[Any, list[str]]:
   """Draws the curves of runs that were read; see `plot_curves` for the other arguments.
@@ -117,8 +113,6 @@ def figure_of_runs(
   figure, panels = _panels(len(tags), width)
   for panel, tag in zip(panels, tags, strict=True):
     _draw_runs(panel, tag, runs)
-    if tag == _tag_of_references(tags):
-      _draw_references(panel, references or {})
     _finish_panel(panel, tag, runs, "training step")
   count_steps(panels[0])  # The others share its axis.
   kinds = _kinds_of_lines(panels)
@@ -214,19 +208,6 @@ def tags_to_show(runs: Sequence[Run], asked: Sequence[str] | None = None) -> lis
   if is_sum and "loss" in shown and "loss" not in watched:
     shown.remove("loss")
   return shown or long
-
-
-def _tag_of_references(tags: Sequence[str]) -> str | None:
-  """Chooses the panel that reference lines belong to.
-
-  Example:
-    >>> _tag_of_references(["loss", "masked_lm_loss", "next_sentence_loss"])
-    'masked_lm_loss'
-    >>> _tag_of_references(["eval_accuracy", "loss"])
-    'loss'
-  """
-  losses = [tag for tag in tags if tag.endswith("loss")]
-  return next((tag for tag in losses if tag.startswith("masked_lm")), losses[0] if losses else None)
 
 
 def _draw_runs(panel, tag: str, runs: Sequence[Run]) -> None:
@@ -369,13 +350,6 @@ def _add_legend(figure, groups: Sequence[Sequence[_Entry]], family: Sequence[str
 
 # ---------------------------------------------------------------------------------------------
 # Details of a panel.
-
-
-def _draw_references(panel, references: Mapping[str, float]) -> None:
-  for label, value in references.items():
-    panel.axhline(
-      value, color=NOTE_COLOR, linestyle="--", linewidth=1.2, label=f"{label} ({value:g})"
-    )
 
 
 def _is_score(tag: str) -> bool:

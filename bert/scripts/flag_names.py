@@ -148,6 +148,7 @@ _REMOVED = {
   # Tasks and models.
   "dropout": _Removed(_CONFIG, None, True),
   "initializer_range": _Removed(_CONFIG),
+  "reference": _Removed(_NO_SUCCESSOR),
   "x_axis": _Removed("The horizontal axis is the training step."),
   "label_scale": _Removed("Scale the labels in the data.", 1.0, True),
   "plots": _Removed("The report has the curves; plots.py draws them as pictures.", False),
