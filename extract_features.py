@@ -75,7 +75,7 @@ def define_flags() -> None:
       "jsonl",
       list(WRITERS),
       "jsonl: the original's lines of JSON. npz: arrays for numpy.load; vectors of pieces are "
-      "concatenated, text i at row_splits[i]:row_splits[i + 1]. tfrecord: an Example for each.",
+      "concatenated, text i at row_splits[i]:row_splits[i + 1].",
     )
     flags.DEFINE_enum(
       "pooling",

@@ -224,21 +224,6 @@ def test_npz_holds_the_same_vectors(model, original_way, tmp_path):
   assert [VOCAB[i] for i in found["input_ids"]] == found["tokens"].tolist()
 
 
-def test_tfrecords_hold_the_same_vectors(model, original_way, tmp_path):
-  run_well(**model, output_file=tmp_path / "out", output_format="tfrecord", layers="-1,0")
-  records = list(tf.data.TFRecordDataset(str(tmp_path / "out")))
-  for i, (record, line) in enumerate(zip(records, original_way, strict=True)):
-    feature = tf.train.Example.FromString(record.numpy()).features.feature
-    ints = {n: list(feature[n].int64_list.value) for n in ("linex_index", "layers", "shape")}
-    assert (ints["linex_index"], ints["layers"]) == ([i], [-1, 0])
-    tokens = feature["tokens"].bytes_list.value[0].decode().split(" ")
-    assert tokens == [f["token"] for f in line["features"]]
-    assert [VOCAB[i] for i in feature["input_ids"].int64_list.value] == tokens
-    vectors = np.reshape(feature["vectors"].float_list.value, ints["shape"])
-    expected = [[layer["values"] for layer in f["layers"]] for f in line["features"]]
-    np.testing.assert_allclose(vectors, expected, atol=1e-5)
-
-
 POOL = {"cls": lambda v: v[0], "mean": lambda v: v.mean(axis=0), "max": lambda v: v.max(axis=0)}
 
 
@@ -451,7 +436,7 @@ def test_similarity_of_the_texts_of_a_line(model, tmp_path):
     ({"output_file": "no/such/out"}, "there is no folder no/such"),
     ({"plot": "no/such/plot.png"}, "--plot=no/such/plot.png: there is no folder"),
     ({"input_file": "no.txt"}, "no.txt: No such file"),
-    ({"output_format": "csv"}, "one of jsonl, npz, tfrecord"),
+    ({"output_format": "csv"}, "one of jsonl, npz"),
   ],
 )
 def test_what_cannot_be_is_told(model, tmp_path, monkeypatch, flags, message):

@@ -217,7 +217,6 @@ def plot_attention(
   titles: Sequence[str] | None = None,
   title: str = "Attention",
   hidden: Sequence[str] = (),
-  scale_each: bool = False,
 ) -> None:
   """Draws attention maps: rows are the attending tokens, columns the attended ones.
 
@@ -232,8 +231,6 @@ def plot_attention(
     titles: of each map; `head 0`, `head 1`, ... by default.
     title: of all.
     hidden: tokens whose rows and columns are left out.
-    scale_each: give each map its own colours, up to its highest probability. By default all maps
-      have the same, so that they can be compared.
 
   Raises:
     ValueError: shapes do not fit, or no token is left.
@@ -252,13 +249,12 @@ def plot_attention(
   side = max(2.4, piece * len(tokens) + 0.9)
   figure = new_figure(side * columns + 1.2, side * rows + 0.5)
   panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-  _draw_maps(panels, maps, titles, scale_each)
+  _draw_maps(panels, maps, titles)
   _name_pieces(panels, len(maps), tokens, piece)
   figure.suptitle(title, fontsize=11 * _enlarged(side), parse_math=False)
   figure.supxlabel("looked at", fontsize=9 * _enlarged(side))
   figure.supylabel("looking", fontsize=9 * _enlarged(side))
-  if not scale_each:
-    _add_scale(figure, panels, rows, side)
+  _add_scale(figure, panels, rows, side)
   save(figure, output_png)
 
 
@@ -267,15 +263,13 @@ def _enlarged(side: float) -> float:
   return max(1.0, side / 8)
 
 
-def _draw_maps(panels, maps: np.ndarray, titles: Sequence[str], scale_each: bool) -> None:
+def _draw_maps(panels, maps: np.ndarray, titles: Sequence[str]) -> None:
   from matplotlib.colors import PowerNorm
 
   width = panels.flat[0].get_window_extent().width / panels.flat[0].figure.dpi  # inches
   for panel, each, name in zip(panels.flat, maps, titles, strict=False):
-    highest = each.max() if scale_each else maps.max()
-    panel.imshow(each, cmap="Blues", norm=PowerNorm(0.5, vmin=0, vmax=highest))
-    note = f", up to {highest:.2g}" if scale_each else ""
-    panel.set_title(f"{name}{note}", fontsize=9 * _enlarged(width), parse_math=False)
+    panel.imshow(each, cmap="Blues", norm=PowerNorm(0.5, vmin=0, vmax=maps.max()))
+    panel.set_title(name, fontsize=9 * _enlarged(width), parse_math=False)
   for panel in panels.flat[len(maps) :]:
     panel.set_visible(False)
 

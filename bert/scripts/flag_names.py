@@ -149,6 +149,7 @@ _REMOVED = {
   "dropout": _Removed(_CONFIG, None, True),
   "initializer_range": _Removed(_CONFIG),
   "reference": _Removed(_NO_SUCCESSOR),
+  "scale_each_map": _Removed("Draw each map alone, with --layer and --head.", False),
   "x_axis": _Removed("The horizontal axis is the training step."),
   "label_scale": _Removed("Scale the labels in the data.", 1.0, True),
   "plots": _Removed("The report has the curves; plots.py draws them as pictures.", False),

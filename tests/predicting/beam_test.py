@@ -184,9 +184,7 @@ def both(script, folder, **values):
   [
     {"layers": "-1,0"},
     {"layers": "-1", "similarity": True},
-    pytest.param(
-      {"layers": "-1", "pooling": "mean", "output_format": "tfrecord"}, marks=pytest.mark.slow
-    ),
+    pytest.param({"layers": "-1", "pooling": "mean"}, marks=pytest.mark.slow),
   ],
 )
 def test_vectors_are_those_of_one_process(common, tmp_path, flags):
