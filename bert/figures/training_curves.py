@@ -113,7 +113,7 @@ def figure_of_runs(
   figure, panels = _panels(len(tags), width)
   for panel, tag in zip(panels, tags, strict=True):
     _draw_runs(panel, tag, runs)
-    _finish_panel(panel, tag, runs, "training step")
+    _finish_panel(panel, tag, runs)
   count_steps(panels[0])  # The others share its axis.
   kinds = _kinds_of_lines(panels)
   if len(runs) == 1:
@@ -276,11 +276,11 @@ def _title_with_losses(tag: str, runs: Sequence[Run]) -> str:
   return f"{_title(tag)} ({note})"
 
 
-def _finish_panel(panel, tag: str, runs: Sequence[Run], xlabel: str) -> None:
+def _finish_panel(panel, tag: str, runs: Sequence[Run]) -> None:
   """Names the axes and scales the vertical one."""
   units = [_unit_of(tag, run.problem_type) for run in runs if tag in run.lengths()]
   unit = ", ".join(dict.fromkeys(units))
-  plain_axes(panel, _title_with_losses(tag, runs), xlabel, unit)
+  plain_axes(panel, _title_with_losses(tag, runs), "training step", unit)
   panel.ticklabel_format(axis="y", style="plain", useOffset=False)
   low, high = panel.dataLim.intervaly
   if tag == "learning_rate":

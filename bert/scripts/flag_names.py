@@ -122,6 +122,7 @@ _REMOVED = {
   # Several runs.
   "average_runs": _Removed(_NUM_RUNS),
   "average_weights": _Removed(_NUM_RUNS),
+  "cache_teacher": _Removed("The teacher answers in each step, with the same losses.", False),
   "features_dir": _Removed("Each run keeps its features in --output_dir."),
   "save_outputs": _Removed("--do_predict writes predictions.", False),
   "seeds": _Removed("Use --num_runs=N, with --seed as the first seed."),
