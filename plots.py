@@ -9,8 +9,7 @@ a single run are drawn into MODEL_DIR/plots/training.png. The values are those o
 that a run writes for TensorBoard: one panel for each scalar, training as a smoothed line over a
 thin raw one, evaluation as points, a star at the best of them.
 
-From Python: `bert.figures.training_curves.plot_curves`; `bert.figures.drawing` has the other
-pictures (confusion matrices, attention, vectors, tables).
+From Python: `bert.figures.training_curves.plot_curves`.
 """
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing

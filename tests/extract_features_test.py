@@ -1,4 +1,4 @@
-"""extract_features.py: equal to the original's output, in three formats, pooled, and as a picture.
+"""extract_features.py: equal to the original's output, in two formats, pooled, similarities.
 
 Alone: python -m pytest tests/extract_features_test.py (about half a minute)
 """
@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from bert import extract_features, tokenization
 from bert.checkpoints import finding
 from bert.exporting import hub_encoder
-from bert.figures import drawing
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
@@ -359,42 +358,7 @@ def test_an_export_brings_its_own_vocabulary(model, original_way, tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------
-# Pictures and similarity.
-
-
-@pytest.mark.parametrize(
-  ("method", "pooling"), [("pca", "none"), pytest.param("tsne", "mean", marks=pytest.mark.ci)]
-)
-def test_a_picture_of_the_texts(model, tmp_path, monkeypatch, method, pooling):
-  drawn = []
-  draw = drawing.plot_vectors
-  monkeypatch.setattr(drawing, "plot_vectors", lambda *args: drawn.append(args) or draw(*args))
-  flags = {**model, "layers": "-1,0", "plot_method": method, "pooling": pooling}
-  run_well(**flags, output_file=tmp_path / "out.jsonl", plot=tmp_path / "vectors.png")
-  [(vectors, labels, path, chosen)] = drawn
-  assert (vectors.shape, chosen, path) == ((len(LINES), 16), method, str(tmp_path / "vectors.png"))
-  assert labels[:4] == ["The cat sat on the mats.", "the cat", "", "dogs"]
-  encode = Predictor.from_checkpoint(str(model["init_checkpoint"]), max_seq_length=16)
-  np.testing.assert_allclose(vectors[3], encode(["dogs"])[0], atol=1e-5)
-  assert (tmp_path / "vectors.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_what_makes_no_picture_is_told(model, tmp_path):
-  with pytest.raises(ValueError, match="method is 'umap', but must be pca or tsne"):
-    drawing.project_vectors(np.eye(4), "umap")
-  flags = {**model, "input_file": "-", "output_file": tmp_path / "out"}
-  message = error_of(**flags, plot=tmp_path / "vectors.png", stdin=b"the\ncat\n")
-  assert "At least three vectors are needed for a picture, not 2" in message
-  assert len(json_lines(tmp_path / "out")) == 2, "what was computed is there"
-
-
-def test_no_more_than_so_many_points(model, tmp_path, monkeypatch):
-  monkeypatch.setattr(extract_features, "_MOST_POINTS", 5)
-  shapes = []
-  monkeypatch.setattr(drawing, "plot_vectors", lambda vectors, *_: shapes.append(vectors.shape))
-  run_well(**model, output_file=tmp_path / "out", plot=tmp_path / "vectors.png")
-  assert shapes == [(5, 16)]
-  assert len(json_lines(tmp_path / "out")) == len(LINES)
+# Similarity.
 
 
 def test_similarity_of_the_texts_of_a_line(model, tmp_path):
@@ -434,7 +398,6 @@ def test_similarity_of_the_texts_of_a_line(model, tmp_path):
     ({"output_file": "gs://x/y", "output_format": "npz"}, "npz is written to a local disk only"),
     ({"similarity": True, "output_format": "npz"}, "--similarity writes JSON lines"),
     ({"output_file": "no/such/out"}, "there is no folder no/such"),
-    ({"plot": "no/such/plot.png"}, "--plot=no/such/plot.png: there is no folder"),
     ({"input_file": "no.txt"}, "no.txt: No such file"),
     ({"output_format": "csv"}, "one of jsonl, npz"),
   ],

@@ -9,7 +9,6 @@ are searched for them; a name that none can draw becomes its number, `#1`, which
 
 import contextlib
 import functools
-import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -56,21 +55,6 @@ def cut_in_the_middle(names: Iterable[str], length: int) -> list[str]:
   tail = (length - 1) * 2 // 5
   head = length - 1 - tail
   return [name if len(name) <= length else f"{name[:head]}…{name[-tail:]}" for name in names]
-
-
-def cut_apart(names: Sequence[str], length: int) -> list[str]:
-  """Shortens names in the middle, or if they differ there alone, at their common beginning.
-
-  Example:
-    >>> cut_apart(["our town shop 1 is closed", "our town shop 2 is closed"], 20)
-    ['… shop 1 is closed', '… shop 2 is closed']
-  """
-  cut = cut_in_the_middle(names, length)
-  if len(set(cut)) == len(set(names)):
-    return cut
-  common = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
-  start = max(0, len(list(common)) - length // 3)
-  return cut_in_the_middle([f"…{name[start:]}" for name in names], length)
 
 
 def _cover(characters: set[str]) -> tuple[list[str], set[str]]:

@@ -153,6 +153,8 @@ _REMOVED = {
   "scale_each_map": _Removed("Draw each map alone, with --layer and --head.", False),
   "x_axis": _Removed("The horizontal axis is the training step."),
   "label_scale": _Removed("Scale the labels in the data.", 1.0, True),
+  "plot": _Removed("Draw the arrays of --output_format=npz."),
+  "plot_method": _Removed("Draw the arrays of --output_format=npz.", "pca"),
   "plots": _Removed("The report has the curves; plots.py draws them as pictures.", False),
   "segment_id": _Removed("Token types are 0, as in the original.", 0, True),
   "teacher_dropout": _Removed(_NO_SUCCESSOR, False, True),

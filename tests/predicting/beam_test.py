@@ -271,13 +271,6 @@ def test_flags_that_do_not_go_together_are_told_at_once(script, flags, said, tmp
   assert os.listdir(tmp_path) == ["in.txt"]
 
 
-def test_a_picture_is_of_one_process(tmp_path):
-  (tmp_path / "in.txt").write_text("good\n")
-  flags = {"init_checkpoint": "x", "input_file": tmp_path / "in.txt", "runner": "beam"}
-  flags |= {"output_file": tmp_path / "out", "plot": tmp_path / "plot.png"}
-  assert "--plot draws the vectors of one process" in error_of(extract_features, **flags)
-
-
 def test_beam_that_is_not_installed(tmp_path, monkeypatch):
   monkeypatch.setitem(sys.modules, "apache_beam", None)
   monkeypatch.delitem(sys.modules, "bert.predicting.beam", raising=False)
