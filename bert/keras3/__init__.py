@@ -15,7 +15,6 @@ prints exact numbers of parameters.
 """
 
 from bert.checkpoints.load_report import LoadReport
-from bert.keras3.answer_beam import AnswerBeamHead
 from bert.keras3.data import (
   ClassificationDataset,
   MLMDataset,
@@ -59,7 +58,6 @@ from bert.keras3.loop_optimizers import (
   get_linear_schedule_with_warmup,
 )
 from bert.keras3.models import (
-  BertForAnswerBeam,
   BertForMaskedLM,
   BertForMultipleChoice,
   BertForNextSentencePrediction,
@@ -106,12 +104,10 @@ __all__ = [
   "AMPTrainer",
   "AdamW",
   "AdamWeightDecay",
-  "AnswerBeamHead",
   "BERTForMaskedLM",
   "BERTForSequenceClassification",
   "BERTModel",
   "BertEmbeddings",
-  "BertForAnswerBeam",
   "BertForMaskedLM",
   "BertForMultipleChoice",
   "BertForNextSentencePrediction",
