@@ -160,7 +160,7 @@ _REMOVED = {
   "teacher_dropout": _Removed(_NO_SUCCESSOR, False, True),
   "xnli_train_language": _Removed("Train with --xnli_language, evaluate with another.", None, True),
   "zmq_port": _Removed("Use the HTTP routes, see docs/serving.md."),
-  # Pre-training.
+  # Vocabularies and pre-training.
   "always_mask": _Removed(_NO_SUCCESSOR, False, True),
   "cross_documents": _Removed("--format=roberta does it.", None),
   "disallow_correct": _Removed(_NO_SUCCESSOR, False, True),
@@ -169,7 +169,10 @@ _REMOVED = {
   "hparams": _Removed("Give each of its keys as a flag."),
   "init_from_group0": _Removed(_NO_SUCCESSOR, False),
   "mask_rules": _Removed("Masks follow BERT's rules.", "bert", True),
+  "max_input_words": _Removed(_NO_SUCCESSOR, 500_000),
+  "max_words": _Removed(_NO_SUCCESSOR, 2_000_000),
   "masked_lm_budget": _Removed(_NO_SUCCESSOR, 0, True),
+  "reserved_tokens": _Removed("Rename [unusedN] lines, of which --num_unused makes more."),
   "skip_long_lines": _Removed("Long lines continue in the next sequence.", False),
   "temperature": _Removed(_NO_SUCCESSOR, 1.0, True),
   "untied_generator_embeddings": _Removed(_NO_SUCCESSOR, False, True),
