@@ -147,6 +147,7 @@ _REMOVED = {
   "start_warmup_step": _Removed(_CREATE_OPTIMIZER, 0, True),
   "sum_loss": _Removed(_NO_SUCCESSOR, False, True),
   # Tasks and models.
+  "calibration_file": _Removed("--int8 finds the range of activations in each call."),
   "dropout": _Removed(_CONFIG, None, True),
   "initializer_range": _Removed(_CONFIG),
   "reference": _Removed(_NO_SUCCESSOR),
