@@ -123,7 +123,10 @@ _REMOVED = {
   "average_runs": _Removed(_NUM_RUNS),
   "average_weights": _Removed(_NUM_RUNS),
   "cache_teacher": _Removed("The teacher answers in each step, with the same losses.", False),
+  "dry_run": _Removed("Each run keeps its command in its directory.", False),
   "features_dir": _Removed("Each run keeps its features in --output_dir."),
+  "keep_checkpoints": _Removed("Each task's best run keeps its checkpoint.", "best"),
+  "redo": _Removed("Remove the runs, or give another --output_dir.", False),
   "save_outputs": _Removed("--do_predict writes predictions.", False),
   "seeds": _Removed("Use --num_runs=N, with --seed as the first seed."),
   # Steps and batches.
