@@ -157,6 +157,7 @@ _REMOVED = {
   "scale_each_map": _Removed("Draw each map alone, with --layer and --head.", False),
   "x_axis": _Removed("The horizontal axis is the training step."),
   "label_scale": _Removed("Scale the labels in the data.", 1.0, True),
+  "new_rows": _Removed("New rows are the mean of their old pieces.", "mean"),
   "plot": _Removed("Draw the arrays of --output_format=npz."),
   "plot_method": _Removed("Draw the arrays of --output_format=npz.", "pca"),
   "plots": _Removed("The report has the curves; plots.py draws them as pictures.", False),
