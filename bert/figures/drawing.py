@@ -11,7 +11,6 @@ Letters in shapes: N = number of maps, S = sequence length.
 import math
 import os
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -24,9 +23,7 @@ COLORS = (MAIN_COLOR, SECOND_COLOR, "#009e73", "#cc79a7", "#e6b800", "#222222")
 LINE_STYLES = ("-", "--", "-.", ":")
 
 
-def new_figure(
-  width: float, height: float, layout: Literal["constrained", "tight"] | None = "constrained"
-):
+def new_figure(width: float, height: float):
   """Makes an empty matplotlib `Figure`, in inches; an ImportError if that is not installed."""
   try:
     # Without pyplot, no window system is needed and no global state is used.
@@ -36,7 +33,7 @@ def new_figure(
     raise ImportError(
       f"Pictures need matplotlib, which cannot be imported ({error}): pip install matplotlib"
     ) from error
-  figure = Figure(figsize=(width, height), dpi=150, layout=layout)
+  figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
   FigureCanvasAgg(figure)
   return figure
 
@@ -64,12 +61,12 @@ def save(figure, path: str | os.PathLike, **options) -> None:
     figure.savefig(writer, format=kind, **options)
 
 
-def plain_axes(panel, title: str, xlabel: str, ylabel: str, grid_axis: str = "both") -> None:
+def plain_axes(panel, title: str, xlabel: str, ylabel: str) -> None:
   """Sets a title, names of axes and a faint grid."""
   panel.set_title(title, fontsize=11, loc="left", pad=9, parse_math=False)
   panel.set_xlabel(xlabel)
   panel.set_ylabel(ylabel)
-  panel.grid(color="#dddddd", linewidth=0.6, axis=grid_axis)
+  panel.grid(color="#dddddd", linewidth=0.6)
   panel.set_axisbelow(True)
   panel.spines[["top", "right"]].set_visible(False)
 
