@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert.figures.names import cut_in_the_middle, drawable
+from bert.figures.names import cut_in_the_middle, families
 from bert.io import atomic_files
 
 # Distinguishable for colour-blind readers and in grey.
@@ -180,11 +180,10 @@ def _draw_maps(panels, maps: np.ndarray, titles: Sequence[str]) -> None:
 def _name_pieces(panels, count: int, tokens: Sequence[str], piece: float) -> None:
   """Names every token, or as many as there is room for, `piece` inches each."""
   every = math.ceil(_SMALLEST_PIECE / piece)
-  names = drawable(tokens, "word piece")
   places = range(0, len(tokens), every)
-  short = cut_in_the_middle([names.texts[place] for place in places], _NAME_LENGTH)
+  short = cut_in_the_middle([tokens[place] for place in places], _NAME_LENGTH)
   points = min(8.0, 72 * 0.8 * every * piece)  # as high as four fifths of its place
-  style = {"fontsize": points, "parse_math": False, "family": names.family}
+  style = {"fontsize": points, "parse_math": False, "family": families()}
   columns = panels.shape[1]
   is_named = len(tokens) > _MOST_SHARED_NAMES
   for number, panel in enumerate(panels.flat):

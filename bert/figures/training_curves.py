@@ -27,7 +27,7 @@ from bert.figures.drawing import (
   scale_rates,
 )
 from bert.figures.event_files import Curve, NoScalarsError, Run, read_run
-from bert.figures.names import cut_in_the_middle, drawable
+from bert.figures.names import cut_in_the_middle, families
 
 _UNITS = {
   "loss": "nats",
@@ -109,7 +109,6 @@ def figure_of_runs(
     The matplotlib figure, and the tags that are shown.
   """
   tags = tags_to_show(runs, tags)
-  names = drawable(run_names([run.folder for run in runs]), "run")
   figure, panels = _panels(len(tags), width)
   for panel, tag in zip(panels, tags, strict=True):
     _draw_runs(panel, tag, runs)
@@ -117,9 +116,10 @@ def figure_of_runs(
   count_steps(panels[0])  # The others share its axis.
   kinds = _kinds_of_lines(panels)
   if len(runs) == 1:
-    _add_legend(figure, [kinds], names.family)
+    _add_legend(figure, [kinds])
   else:
-    _add_legend(figure, [_runs_by_colour(names.texts), _in_grey(kinds)], names.family)
+    names = run_names([run.folder for run in runs])
+    _add_legend(figure, [_runs_by_colour(names), _in_grey(kinds)])
   return figure, tags
 
 
@@ -327,7 +327,7 @@ def _runs_by_colour(names: Sequence[str]) -> list[_Entry]:
   return [(Line2D([], [], linewidth=1.8, **_style(i)), name) for i, name in enumerate(short)]
 
 
-def _add_legend(figure, groups: Sequence[Sequence[_Entry]], family: Sequence[str]) -> None:
+def _add_legend(figure, groups: Sequence[Sequence[_Entry]]) -> None:
   """Draws one legend for all panels, below them, where it hides nothing; groups start rows."""
   from matplotlib.lines import Line2D
 
@@ -345,7 +345,7 @@ def _add_legend(figure, groups: Sequence[Sequence[_Entry]], family: Sequence[str
   style = {"loc": "outside lower center", "ncols": columns, "frameon": False, "fontsize": 9}
   legend = figure.legend(*zip(*down, strict=True), **style)
   for text in legend.get_texts():
-    text.set(parse_math=False, family=family)
+    text.set(parse_math=False, family=families())
 
 
 # ---------------------------------------------------------------------------------------------
