@@ -16,7 +16,7 @@ All else is float32: attention, LayerNorm, GELU, biases, sums, and products of o
 sequence, such as a pooler's or a classifier's, which take no time.
 
 Processors without VNNI add two products of 8 bits in 16, which overflows for large weights, so
-their answers differ; with `bits=7` answers are the same on every processor, and less exact.
+their answers differ.
 """
 
 import numpy as np
@@ -38,19 +38,18 @@ _ROW_SCALE = np.float32(1.1 / 255)
 _ROW_ZERO = np.uint8(23)
 
 
-def quantize_dynamic(source: str, target: str, *, bits: int = 8) -> None:
+def quantize_dynamic(source: str, target: str) -> None:
   """Writes a model with 8-bit weights, whose activations get their range from each batch.
 
   Args:
     source: a model that `writer.write` wrote.
     target: the file to write.
-    bits: of weights: 8, or 7 for the same answers on processors without VNNI.
 
   Raises:
     ValueError: the source is damaged, quantized already, or has no product to quantize.
     OSError: a file cannot be read or written.
   """
-  atomic_files.write_bytes(target, _quantized(_prepared(source), bits).SerializeToString())
+  atomic_files.write_bytes(target, _quantized(_prepared(source)).SerializeToString())
 
 
 def _prepared(path: str) -> onnx.ModelProto:
@@ -136,22 +135,19 @@ def _factors(gamma: np.ndarray, beta: np.ndarray, matrix: np.ndarray) -> np.ndar
 # Eight bits.
 
 
-def _quantized(model: onnx.ModelProto, bits: int) -> onnx.ModelProto:
+def _quantized(model: onnx.ModelProto) -> onnx.ModelProto:
   """Makes the model with 8 bits."""
-  if bits not in (7, 8):
-    raise ValueError(f"bits is {bits}; weights can have 8 bits or 7.")
-  quantizer = _Quantizer(Rewriting(model), bits)
+  quantizer = _Quantizer(Rewriting(model))
   for node in quantizer.rewriting.old_nodes:
     quantizer.add(node)
-  return quantizer.rewriting.model(**{INT8_BITS: str(bits)})
+  return quantizer.rewriting.model(**{INT8_BITS: "8"})
 
 
 class _Quantizer:
   """Adds nodes to a `Rewriting`, quantized where they can be."""
 
-  def __init__(self, rewriting: Rewriting, bits: int):
+  def __init__(self, rewriting: Rewriting):
     self.rewriting = rewriting
-    self._bits = bits
 
   def add(self, node: onnx.NodeProto) -> None:
     """Adds a node of the old model in its new form."""
@@ -215,21 +211,20 @@ class _Quantizer:
     """Names the int8 form of a matrix, and the scales of its columns (axis 0) or rows."""
     values, scales = f"{name}/int8", f"{name}/scale"
     if not self.rewriting.shape(values):
-      rounded, scale = _rounded(self.rewriting.array(name), axis, self._bits)
+      rounded, scale = _rounded(self.rewriting.array(name), axis)
       self.rewriting.keep(values, rounded)
       self.rewriting.keep(scales, scale)
     return values, scales
 
 
-def _rounded(matrix: np.ndarray, axis: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+def _rounded(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
   """Rounds a matrix to int8: the largest value of each column (axis 0) or row becomes 127.
 
   Example:
-    >>> _rounded(np.array([[1.0, 0.0], [-2.0, 0.5]]), 0, 8)[0].tolist()
+    >>> _rounded(np.array([[1.0, 0.0], [-2.0, 0.5]]), 0)[0].tolist()
     [[64, 0], [-127, 127]]
   """
-  largest = 2 ** (bits - 1) - 1
-  scale = np.abs(matrix).max(axis) / largest
+  scale = np.abs(matrix).max(axis) / 127
   scale = np.where(scale > 0, scale, 1.0).astype(np.float32)
   rounded = np.rint(matrix / np.expand_dims(scale, axis))
-  return np.clip(rounded, -largest, largest).astype(np.int8), scale
+  return np.clip(rounded, -127, 127).astype(np.int8), scale
