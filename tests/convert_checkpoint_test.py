@@ -317,7 +317,8 @@ def test_types_are_kept(dtype):
 def test_more_rows_than_tokens(model, new_vocab, tmp_path, caplog):
   """Some models have rows up to a round number."""
   old = np.ones([16, 4], np.float32)
-  new = resizing.resize_vocabulary({EMBEDDINGS: old}, OLD, NEW, initializer_range=0.02, seed=1)
+  split = TokenSplitter(OLD).split
+  new = resizing.resize_vocabulary({EMBEDDINGS: old}, OLD, NEW, 0.02, seed=1, split=split)
   assert new[EMBEDDINGS].shape == (14, 4)
   assert "has 5 more rows than the old vocabulary has tokens" in caplog.text
 
