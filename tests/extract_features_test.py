@@ -441,7 +441,7 @@ def test_a_text_file_of_npz_is_a_zip_of_arrays(model, tmp_path):
 
 
 def test_help_is_quick_and_complete(tmp_path):
-  check_help(extract_features, tmp_path, {"Texts and vectors", "Picture", "Model", "TPU"})
+  check_help(extract_features, tmp_path, {"Texts and vectors", "Model", "TPU"})
 
 
 def test_without_a_length_the_model_reads_what_it_can(model, tmp_path):
