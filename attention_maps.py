@@ -5,13 +5,14 @@
 
 --layer draws the heads of one layer side by side, --head one of them alone, which is best for long
 texts; without them, the mean over the heads of each layer is drawn. Most heads look at [CLS] or
-[SEP] most of the time: --hide_special_tokens leaves them out, --scale_each_map gives each map its
-own colours.
+[SEP] most of the time: --hide_special_tokens leaves them out.
 
 From Python: `bert.predicting.attention.load` returns the maps as arrays.
 """
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
+
+from collections.abc import Sequence
 
 import numpy as np
 from absl import flags, logging
@@ -42,11 +43,6 @@ def define_flags() -> None:
     flags.DEFINE_integer("head", None, "With --layer: the head to draw, 0 is the first. [all]")
     flags.DEFINE_bool(
       "hide_special_tokens", False, "Leave out [CLS] and [SEP], which draw most attention."
-    )
-    flags.DEFINE_bool(
-      "scale_each_map",
-      False,
-      "Colours up to the highest probability of each map, instead of the same for all.",
     )
   with flag_groups.flag_group("Model"):
     path_flags.define(
@@ -87,11 +83,8 @@ def main(_) -> None:
     do_lower_case=FLAGS.do_lower_case if command_line.flag_was_given("do_lower_case") else None,
   )
   tokens, maps = attend(FLAGS.text, FLAGS.text_pair)
-  options = {
-    "hidden": _SPECIAL_TOKENS if FLAGS.hide_special_tokens else (),
-    "scale_each": FLAGS.scale_each_map,
-  }
-  draw(maps, tokens, FLAGS.output_file, FLAGS.layer, FLAGS.head, **options)
+  hidden = _SPECIAL_TOKENS if FLAGS.hide_special_tokens else ()
+  draw(maps, tokens, FLAGS.output_file, FLAGS.layer, FLAGS.head, hidden)
   logging.info("Wrote %s: %s.", FLAGS.output_file, counted(len(tokens), "word piece"))
   if len(tokens) > _MANY_PIECES and FLAGS.head is None:
     logging.info("Many pieces are easier to read in a single map: --layer=0 --head=0.")
@@ -103,7 +96,7 @@ def draw(
   output_file: str,
   layer: int | None = None,
   head: int | None = None,
-  **options,
+  hidden: Sequence[str] = (),
 ) -> None:
   """Draws the heads of a layer, or the mean of each layer's heads.
 
@@ -113,7 +106,7 @@ def draw(
     output_file: the picture.
     layer: 0 is the first, -1 the last.
     head: of the layer; all by default.
-    **options: of `drawing.plot_attention`.
+    hidden: tokens whose rows and columns are left out.
 
   Raises:
     ValueError: the model does not have this layer or head.
@@ -122,7 +115,7 @@ def draw(
   if layer is None:
     titles = [f"layer {number}" for number in range(count)]
     title = f"Attention, mean of {heads} heads"
-    drawing.plot_attention(maps.mean(axis=1), tokens, output_file, titles, title, **options)
+    drawing.plot_attention(maps.mean(axis=1), tokens, output_file, titles, title, hidden)
     return
   sentence_vectors.check_layers([layer], count)
   if head is not None and not -heads <= head < heads:
@@ -130,7 +123,7 @@ def draw(
   numbers = range(heads) if head is None else [head % heads]
   titles = [f"head {number}" for number in numbers]
   title = f"Attention in layer {layer % count} (of 0 to {count - 1})"
-  drawing.plot_attention(maps[layer][[*numbers]], tokens, output_file, titles, title, **options)
+  drawing.plot_attention(maps[layer][[*numbers]], tokens, output_file, titles, title, hidden)
 
 
 if __name__ == "__main__":

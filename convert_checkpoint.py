@@ -14,12 +14,8 @@ rows under their new ids; a new one starts as the mean of its pieces in the old 
   python convert_checkpoint.py resize_vocab --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \\
     --old_vocab_file=$BERT_BASE_DIR/vocab.txt --vocab_file=medical_vocab.txt --output_dir=medical
 
-to_saved_model: exports the encoder for `tf.saved_model.load` and `hub.KerasLayer`.
-
-  python convert_checkpoint.py to_saved_model --init_checkpoint=small --output_dir=encoder
-
-from_saved_model: writes the variables of an exported encoder as a checkpoint, for programs that
-read only checkpoints, such as those of TensorFlow 1.
+from_saved_model: writes the variables of an encoder that export_hub.py made as a checkpoint, for
+programs that read only checkpoints, such as those of TensorFlow 1.
 
   python convert_checkpoint.py from_saved_model --init_checkpoint=encoder --output_dir=small
 
@@ -91,7 +87,6 @@ _NEEDED_FLAGS = {
   "inspect": [],
   "strip": ["output_dir"],
   "resize_vocab": ["output_dir", "vocab_file"],
-  "to_saved_model": ["output_dir"],
   "from_saved_model": ["output_dir"],
   "to_transformers": ["output_dir"],
   "from_transformers": ["output_dir"],
@@ -125,16 +120,9 @@ def define_flags() -> None:
     path_flags.define(
       "old_vocab_file", None, "The vocabulary of --init_checkpoint. Default: beside it."
     )
-    flags.DEFINE_enum(
-      "new_rows",
-      "mean",
-      ["mean", "random"],
-      "Initial rows of new tokens: the mean of their old pieces, or as in an untrained model.",
-    )
     flags.DEFINE_integer("random_seed", 12345, "Seed for the rows of new tokens without pieces.")
-  with flag_groups.flag_group("to_saved_model, to_transformers"):
-    flags.DEFINE_bool("do_lower_case", True, "True for uncased models, False for cased ones.")
   with flag_groups.flag_group("to_transformers"):
+    flags.DEFINE_bool("do_lower_case", True, "True for uncased models, False for cased ones.")
     flags.DEFINE_enum(
       "head",
       None,
@@ -171,13 +159,9 @@ def _check_flags() -> None:
       raise command_line.UsageError(f"{FLAGS.command} needs --{name}.")
   reason = f"{FLAGS.command} does not use it"
   if FLAGS.command != "resize_vocab":
-    command_line.explain_ignored_flags(
-      dict.fromkeys(["old_vocab_file", "new_rows", "random_seed"], reason)
-    )
-  if FLAGS.command not in ("to_saved_model", "to_transformers"):
-    command_line.explain_ignored_flags({"do_lower_case": reason})
+    command_line.explain_ignored_flags(dict.fromkeys(["old_vocab_file", "random_seed"], reason))
   if FLAGS.command != "to_transformers":
-    command_line.explain_ignored_flags({"head": reason})
+    command_line.explain_ignored_flags(dict.fromkeys(["do_lower_case", "head"], reason))
 
 
 def _check_kind(prefix: str) -> None:
@@ -314,7 +298,7 @@ def _resize_vocab(prefix: str, files: ModelFiles) -> None:
     new_tokens,
     initializer_range=config.get("initializer_range", 0.02),
     seed=FLAGS.random_seed,
-    split=TokenSplitter(old_tokens).split if FLAGS.new_rows == "mean" else None,
+    split=TokenSplitter(old_tokens).split,
   )
   _write_config({**config, "vocab_size": len(new_tokens)})
   vocab_file = os.path.join(FLAGS.output_dir, vocabulary_kind.VOCABULARY)
@@ -324,15 +308,6 @@ def _resize_vocab(prefix: str, files: ModelFiles) -> None:
     digest = vocabulary_hash(load_vocab(vocab_file))
     facts = {**facts, "vocab_size": len(new_tokens), "vocabulary": digest}
   _write_checkpoint(tensors, facts, settings)
-
-
-def _to_saved_model(prefix: str, files: ModelFiles) -> None:
-  from bert.exporting import hub_encoder
-
-  _check_files(files, prefix)
-  case = _do_lower_case(prefix)
-  config = BertConfig.from_json_file(files.config)
-  hub_encoder.export_encoder(FLAGS.output_dir, config, prefix, files.vocabulary, case)
 
 
 def _to_transformers(prefix: str, files: ModelFiles) -> None:
@@ -423,7 +398,6 @@ _COMMANDS = {
   "strip": _strip,
   "from_saved_model": _strip,
   "resize_vocab": _resize_vocab,
-  "to_saved_model": _to_saved_model,
   "to_transformers": _to_transformers,
   "from_transformers": _from_transformers,
   "from_keras": _from_keras,

@@ -50,11 +50,6 @@ def define_flags() -> None:
   with flag_groups.flag_group("Vocabulary"):
     flags.DEFINE_integer("vocab_size", 30522, "Number of tokens in the vocabulary.")
     flags.DEFINE_bool("do_lower_case", True, "True for uncased models, False for cased ones.")
-    flags.DEFINE_string(
-      "reserved_tokens",
-      ",".join(vocabulary.RESERVED_TOKENS),
-      "Tokens that are always included. [PAD] must be the first, because padding has id 0.",
-    )
     flags.DEFINE_integer(
       "num_unused",
       0,
@@ -83,17 +78,6 @@ def define_flags() -> None:
     )
   with flag_groups.flag_group("Resources"):
     flags.DEFINE_integer("num_workers", None, "Number of reading processes. Default: one per CPU.")
-    flags.DEFINE_integer(
-      "max_words",
-      word_counts.WordCounts.max_words,
-      "Number of different words to count before rare ones are forgotten. A million takes about "
-      "150 MB.",
-    )
-    flags.DEFINE_integer(
-      "max_input_words",
-      500_000,
-      "Learn from at most this many different words, the most frequent ones.",
-    )
   flag_groups.mark_required(["input_file", "output_file"])
 
 
@@ -112,7 +96,6 @@ def main(_) -> None:
     FLAGS.do_lower_case,
     FLAGS.strict_utf8,
     FLAGS.num_workers or os.cpu_count() or 1,
-    FLAGS.max_words,
   )
   report_counts(counts)
   tokens = _extend(counts, old_tokens, num_new) if FLAGS.extend else _learn(counts)
@@ -130,42 +113,17 @@ def check_flags() -> None:
     "max_unique_chars": 1,
     "num_new": 1,
     "num_workers": 1,
-    "max_words": 1000,
-    "max_input_words": 1,
   }
   for name, bound in smallest.items():
     value = FLAGS[name].value
     if value is not None and value < bound:
       raise command_line.UsageError(f"--{name}={value}: must be at least {bound}.")
   if FLAGS.extend:
-    learning = ("vocab_size", "reserved_tokens", "num_unused", "max_unique_chars")
+    learning = ("vocab_size", "num_unused", "max_unique_chars")
     command_line.explain_ignored_flags(dict.fromkeys(learning, "--extend keeps all other tokens"))
   else:
     extending = ("extend_by", "num_new")
     command_line.explain_ignored_flags(dict.fromkeys(extending, "--extend is not given"))
-  _check_reserved_tokens()
-
-
-def _reserved_tokens() -> list[str]:
-  return [token.strip() for token in FLAGS.reserved_tokens.split(",")]
-
-
-def _check_reserved_tokens() -> None:
-  tokens = _reserved_tokens()
-  problem = None
-  missing = [token for token in vocabulary.RESERVED_TOKENS if token not in tokens]
-  if missing:
-    problem = f"{', '.join(missing)} must be included, or no model can be trained"
-  elif len(set(tokens)) < len(tokens) or not all(tokens):
-    problem = "a token is repeated or empty"
-  elif any(token.split() != [token] for token in tokens):
-    problem = "a token contains a blank"
-  elif tokens[0] != "[PAD]":
-    problem = "[PAD] must be the first, because sequences are padded with id 0"
-  elif vocabulary.unused_ids(tokens):
-    problem = "use --num_unused to add [unusedN] tokens"
-  if problem:
-    raise command_line.UsageError(f"--reserved_tokens={FLAGS.reserved_tokens}: {problem}.")
 
 
 def _number_of_new_tokens(old_tokens: list[str]) -> int:
@@ -190,18 +148,14 @@ def _learn(counts: word_counts.WordCounts) -> list[str]:
   return vocabulary.learn_vocabulary(
     counts,
     FLAGS.vocab_size,
-    _reserved_tokens(),
-    FLAGS.num_unused,
-    FLAGS.min_count,
-    FLAGS.max_unique_chars,
-    FLAGS.max_input_words,
+    num_unused=FLAGS.num_unused,
+    min_count=FLAGS.min_count,
+    max_unique_chars=FLAGS.max_unique_chars,
   )
 
 
 def _extend(counts: word_counts.WordCounts, old_tokens: list[str], num_new: int) -> list[str]:
-  new = vocabulary.find_new_pieces(
-    counts, old_tokens, num_new, FLAGS.min_count, FLAGS.max_input_words
-  )
+  new = vocabulary.find_new_pieces(counts, old_tokens, num_new, FLAGS.min_count)
   if len(new) < num_new:
     logging.warning("Only %d new tokens were found in the text, not %d.", len(new), num_new)
   logging.info("New tokens, the most useful ones first: %s", " ".join(new[:30]))
@@ -227,7 +181,7 @@ def report_counts(counts: word_counts.WordCounts) -> None:
   )
   if counts.forgotten:
     logging.warning(
-      "More than --max_words=%d different words: rare ones with %d occurrences were forgotten.",
+      "More than %d different words: rare ones with %d occurrences were forgotten.",
       counts.max_words,
       counts.forgotten,
     )

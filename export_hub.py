@@ -74,18 +74,8 @@ def define_flags() -> None:
       "task: the model of the task that the checkpoint was fine-tuned for, if it was; none: the "
       "encoder.",
     )
-    flag_groups.define_switch(
-      "int8",
-      model_exports.INT8,
-      "Also write a model of 8 bits. dynamic, as --int8 alone: the range of activations is found "
-      "in each call. static: it is found now, from the texts of --calibration_file.",
-    )
+    flags.DEFINE_bool("int8", False, "Also write a model with weights of 8 bits.")
     flags.DEFINE_bool("float16", False, "Also write a model with weights of 16 bits (litert).")
-    path_flags.define(
-      "calibration_file",
-      None,
-      "For --int8=static: some hundred typical texts, one per line, or pairs with ||| between.",
-    )
     path_flags.define(
       "eval_file",
       None,
@@ -108,16 +98,14 @@ def main(_) -> None:
     command_line.check_required()  # before a large download
   settings.check_at_least(3, "max_seq_length")
   settings = model_flags.with_readable_length(run_settings.resolve(settings), as_trained=True)
-  config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  config, _ = run_settings.load_config_and_tokenizer(settings)
   write_saved_models = functools.partial(_write_saved_models, settings, config)
   if not wanted.others:
     write_saved_models(settings.export_dir)
     return
   described = model_exports.describe(settings, config, with_head=settings.head != "none")
   checkpoint = settings.init_checkpoint
-  model_exports.export(
-    settings.export_dir, wanted, described, checkpoint, tokenizer, write_saved_models
-  )
+  model_exports.export(settings.export_dir, wanted, described, checkpoint, write_saved_models)
 
 
 def _write_saved_models(settings, config, export_dir: str) -> None:

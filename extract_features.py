@@ -11,8 +11,7 @@ A line of the input is a text, or two: "Who was Jim Henson ? ||| Jim Henson was 
 JSON takes 10 bytes per number and is slow to read. For more than a few texts:
 
   python extract_features.py --input_file=texts.txt --output_file=vectors.npz \\
-    --init_checkpoint=uncased_L-12_H-768_A-12 --layers=-1 --output_format=npz --pooling=mean \\
-    --plot=vectors.png
+    --init_checkpoint=uncased_L-12_H-768_A-12 --layers=-1 --output_format=npz --pooling=mean
 
 A text larger than one machine (docs/much_text.md), into files vectors.npz-00000-of-00020 and so on:
 
@@ -34,14 +33,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from absl import flags, logging
 
 from bert.checkpoints import sentence_pooling
 from bert.exporting import model_folder
 from bert.io import filesystem, text_lines
 from bert.predicting import extraction, load_export, load_model, sentence_vectors
-from bert.predicting.vector_files import WRITERS, TextVectors
+from bert.predicting.vector_files import WRITERS
 from bert.scripts import (
   command_line,
   flag_groups,
@@ -53,8 +51,6 @@ from bert.scripts import (
 )
 
 FLAGS = flags.FLAGS
-
-_MOST_POINTS = 2000  # in a plot; more would hide each other
 
 
 def define_flags() -> None:
@@ -75,7 +71,7 @@ def define_flags() -> None:
       "jsonl",
       list(WRITERS),
       "jsonl: the original's lines of JSON. npz: arrays for numpy.load; vectors of pieces are "
-      "concatenated, text i at row_splits[i]:row_splits[i + 1]. tfrecord: an Example for each.",
+      "concatenated, text i at row_splits[i]:row_splits[i + 1].",
     )
     flags.DEFINE_enum(
       "pooling",
@@ -98,11 +94,6 @@ def define_flags() -> None:
     shared_flags.define_prediction_dtype_flag()
     shared_flags.define_engine_flags()
   runner_flags.define_for_lines()
-  with flag_groups.flag_group("Picture"):
-    path_flags.define(
-      "plot", None, "A picture of the texts' vectors: .png, .svg or .pdf.", local=True
-    )
-    flags.DEFINE_enum("plot_method", "pca", ["pca", "tsne"], "How to project vectors to a plane.")
   shared_flags.define_model_flags(runs_model=False)
   flag_groups.define_tpu_flags(cluster=False)
   flag_groups.mark_required(
@@ -267,16 +258,13 @@ def main(_) -> None:
   if FLAGS.similarity:
     extraction.write_similarities(encoder.predictor, FLAGS.output_file, pairs, FLAGS.input_file)
     return
-  sample: list[TextVectors] = []
-  results = _sampled(encoder.predictor.stream(_logged(pairs)), sample)
+  results = encoder.predictor.stream(_logged(pairs))
   start = time.monotonic()
   count = WRITERS[FLAGS.output_format](FLAGS.output_file, results, encoder.layout)
   seconds = time.monotonic() - start
   logging.info(
     "Wrote %s: %d texts, %.1f a second.", FLAGS.output_file, count, count / max(seconds, 1e-9)
   )
-  if FLAGS.plot:
-    plot(sample)
 
 
 def _of_checkpoint(layers: Sequence[int]) -> tuple[extraction.Extraction, Any, Any]:
@@ -332,7 +320,7 @@ def check_flags() -> list[int]:
 
   Raises:
     UsageError: a flag is missing or has an invalid value.
-    OSError: `--output_file` or `--plot` cannot be written.
+    OSError: `--output_file` cannot be written.
   """
   # A released model brings its config and vocabulary, hence the second check in `main`.
   if not FLAGS.init_checkpoint or None in (FLAGS.input_file, FLAGS.output_file):
@@ -351,20 +339,13 @@ def check_flags() -> list[int]:
     raise command_line.UsageError(
       f"--output_format={FLAGS.output_format} is written to a local disk only; copy it from there."
     )
-  if FLAGS.similarity and (FLAGS.output_format != "jsonl" or FLAGS.plot):
-    raise command_line.UsageError("--similarity writes JSON lines only, without --plot.")
+  if FLAGS.similarity and FLAGS.output_format != "jsonl":
+    raise command_line.UsageError("--similarity writes JSON lines only.")
   runner_flags.check("num_shards")
-  if runner_flags.is_beam() and FLAGS.plot:
-    raise command_line.UsageError(
-      "--plot draws the vectors of one process: with --runner=beam omit it, and draw a part of the "
-      "texts."
-    )
   if runner_flags.is_beam():
     runner_flags.check_files()
   else:
     text_lines.check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
-  if FLAGS.plot:
-    text_lines.check_output_file(FLAGS.plot, "plot")
   return parse_layers(FLAGS.layers)
 
 
@@ -408,29 +389,6 @@ def _logged(pairs: Iterable) -> Iterator:
     if number % 10000 == 0:
       logging.info("Reading text %d", number)
     yield pair
-
-
-def _sampled(results: Iterable[TextVectors], sample: list[TextVectors]) -> Iterator[TextVectors]:
-  """Yields the results; keeps the first ones for the picture, as vectors of the first layer."""
-  for result in results:
-    if FLAGS.plot and len(sample) < _MOST_POINTS:
-      first_layer = result.vectors[..., 0, :]  # [W] or [S, W]
-      vector = first_layer if first_layer.ndim == 1 else first_layer.mean(axis=0)
-      sample.append(result._replace(vectors=vector))
-    yield result
-
-
-def plot(sample: Sequence[TextVectors]) -> None:
-  """Draws `--plot`."""
-  from bert.figures import drawing
-
-  drawing.plot_vectors(
-    np.stack([each.vectors for each in sample]) if sample else np.zeros([0, 1]),
-    [each.text for each in sample],
-    FLAGS.plot,
-    FLAGS.plot_method,
-  )
-  logging.info("Wrote %s: %d texts.", FLAGS.plot, len(sample))
 
 
 if __name__ == "__main__":

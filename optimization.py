@@ -116,8 +116,7 @@ def create_optimizer(
     weight_decay: see `AdamWeightDecayOptimizer`.
     exclude_from_weight_decay: see there.
     clipping: of gradients, a `Clipping` or its values; to a norm of 1 of all together by default.
-    schedule: `original`, `continuous`, `one_cycle`, `product` or `constant`; see
-      `learning_rate_at`.
+    schedule: `original`, `continuous`, `product` or `constant`; see `learning_rate_at`.
     poly_power: power of the schedule's line.
     start_warmup_step: where warm-up starts.
     layerwise_lr_decay: each layer learns at this factor of the layer above it (arXiv:1801.06146).

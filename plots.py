@@ -1,7 +1,7 @@
 """Draws the curves of runs: losses, accuracies, learning rates, step by step.
 
   python plots.py --model_dir=/tmp/pretraining_output --output_file=curves.png \\
-    --tags=masked_lm_loss,masked_lm_accuracy --reference="7.1:unigram entropy"
+    --tags=masked_lm_loss,masked_lm_accuracy
   python plots.py output/rate_2e-5 output/rate_5e-5 --output_file=rates.png
 
 Several folders are compared in one picture, a color for each. Without --output_file, the curves of
@@ -9,13 +9,11 @@ a single run are drawn into MODEL_DIR/plots/training.png. The values are those o
 that a run writes for TensorBoard: one panel for each scalar, training as a smoothed line over a
 thin raw one, evaluation as points, a star at the best of them.
 
-From Python: `bert.figures.training_curves.plot_curves`; `bert.figures.drawing` has the other
-pictures (confusion matrices, attention, vectors, tables).
+From Python: `bert.figures.training_curves.plot_curves`.
 """
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
-import math
 import os
 from collections.abc import Sequence
 
@@ -50,48 +48,13 @@ def define_flags() -> None:
       None,
       "Scalars to show, separated by commas. Default: losses, accuracies and the learning rate.",
     )
-    flags.DEFINE_string(
-      "x_axis",
-      None,
-      "The scalar of training for the horizontal axis, such as total_tokens and total_GFLOP of "
-      "run_pretraining.py. [the training step]",
-    )
-    flags.DEFINE_multi_string(
-      "reference",
-      [],
-      'A dashed horizontal line to compare losses with, as VALUE:LABEL: "7.1:unigram entropy". '
-      "May be given several times.",
-    )
   flag_groups.mark_required(["model_dir"])
-
-
-def parse_references(texts: Sequence[str]) -> dict[str, float]:
-  """Reads label -> value of `VALUE:LABEL`; a UsageError for other texts.
-
-  Example:
-    >>> parse_references(["7.1:unigram entropy"])
-    {'unigram entropy': 7.1}
-  """
-  references = {}
-  for text in texts:
-    value, _, label = text.partition(":")
-    try:
-      number = float(value)
-      if not math.isfinite(number):
-        raise ValueError
-      references[label.strip() or "reference"] = number
-    except ValueError:
-      raise command_line.UsageError(
-        f'--reference={text}: expected a finite number and a label, such as "7.1:unigram entropy".'
-      ) from None
-  return references
 
 
 def main(argv: Sequence[str]) -> None:
   """Draws the curves."""
   model_dirs = [*(FLAGS.model_dir or []), *argv[1:]]
   command_line.check_required({"model_dir": model_dirs or None})
-  references = parse_references(FLAGS.reference)
   if len(model_dirs) > 1 and not FLAGS.output_file:
     raise command_line.UsageError(
       f"{len(model_dirs)} runs are compared in one picture: name it by --output_file=curves.png."
@@ -105,9 +68,7 @@ def main(argv: Sequence[str]) -> None:
   output_files.prepare([output_file])
   hardware.start_tensorflow()  # It reads the event files.
   tags = [tag for tag in FLAGS.tags or [] if tag]
-  tags = training_curves.plot_curves(
-    model_dirs, output_file, tags, references, FLAGS.x_axis or None
-  )
+  tags = training_curves.plot_curves(model_dirs, output_file, tags)
   logging.info("Wrote %s: %s.", output_file, ", ".join(tags))
 
 

@@ -22,14 +22,12 @@ import functools
 import itertools
 import math
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
 from absl import flags
 
 from bert import run_classifier
-from bert.checkpoints import model_source
 from bert.scripts import (
   command_line,
   flag_groups,
@@ -92,17 +90,7 @@ def define_flags() -> None:
     flags.DEFINE_list(
       "gpus", [], "Numbers of the GPUs to spread the runs over, such as 0,1. [all for each run]"
     )
-    flags.DEFINE_enum(
-      "keep_checkpoints",
-      "best",
-      ["best", "all", "none"],
-      "Which runs keep their checkpoints: each task's best run, all, or none.",
-    )
-    flags.DEFINE_bool(
-      "redo", False, "Remove runs of other settings, and repeat them, instead of refusing them."
-    )
     shared_flags.define_report_flag("all runs have ended: scores of all tasks and runs")
-    flags.DEFINE_bool("dry_run", False, "Print the commands and leave.")
   shared_flags.define_model_flags()
   flag_groups.mark_required(["glue_dir", "output_dir", "vocab_file", "bert_config_file"])
 
@@ -111,24 +99,19 @@ def define_flags() -> None:
 # The plan.
 
 
-def main(_, further_flags: Sequence[str] = ()) -> int | None:
+def main(_, further_flags: Sequence[str] = ()) -> int:
   """Runs the sweep with the flags after `--` for run_classifier.py, and reports.
 
   Returns:
     The exit code: 1 if a run failed, 128 and the signal's number if one came.
   """
   check_flags()
-  own = run_settings.from_flags()
-  if not (FLAGS.dry_run and model_source.is_released(own.init_checkpoint)):
-    own = run_settings.with_model_files(own)
-    command_line.check_required(own.values)
+  own = run_settings.with_model_files(run_settings.from_flags())
+  command_line.check_required(own.values)
   given = [f"--{name}={own.values[name]}" for name in _PASSED_ON if own.values[name] is not None]
   flags_of_runs = ["--keep_checkpoint_max=1", *given, *further_flags]
   settings = read_settings(flags_of_runs, further_flags)
   tasks = choose_tasks()
-  if FLAGS.dry_run:
-    print_commands(tasks, flags_of_runs)
-    return None
   output_folder.prepare(FLAGS.output_dir)
   runs = plan_runs(tasks, {**settings, **run_states.identities_of_model(own)})
   return GlueSweep(sweep_options(), tasks, runs, flags_of_runs).carry_out()
@@ -210,44 +193,33 @@ def choose_tasks() -> dict[str, str]:
       raise command_line.UsageError(f"--tasks: {word} is not one of {', '.join(known.values())}.")
   asked = [known[glue_runs.plain(word)] for word in FLAGS.tasks or known]
   if FLAGS.glue_dir == "download":
-    return {name: _download(name) for name in known.values() if name in asked}
+    from bert.tasks import public_data
+
+    download = public_data.download_task_data
+    return {name: download(name) for name in known.values() if name in asked}
   found = glue_runs.find_tasks(FLAGS.glue_dir)
   if FLAGS.tasks and (missing := [name for name in asked if name not in found]):
     raise ValueError(f"--glue_dir={FLAGS.glue_dir} does not have {', '.join(missing)}.")
   return {name: path for name, path in found.items() if name in asked}
 
 
-def _download(name: str) -> str:
-  from bert.tasks import public_data
-
-  return "download" if FLAGS.dry_run else public_data.download_task_data(name)
-
-
-def plan_runs(tasks: Mapping[str, str], settings: Mapping | None = None) -> list[GridRun]:
+def plan_runs(tasks: Mapping[str, str], settings: Mapping) -> list[GridRun]:
   """Returns the grid: task by task, setting by setting, the seeds of a setting one after another.
 
   Args:
     tasks: see `choose_tasks`.
-    settings: all that decides the results of all runs; None for a plan that is only printed.
+    settings: all that decides the results of all runs.
   """
   runs = []
   for task in (name for name in tasks if name in TASKS):
-    data = None if settings is None else glue_runs.identity_of_data(TASKS[task], tasks[task])
+    data = glue_runs.identity_of_data(TASKS[task], tasks[task])
     grid = itertools.product(*map(numbers_of_flag, ("learning_rates", "epochs", "seeds")))
     for rate, epochs, seed in grid:
       folder = os.path.join(FLAGS.output_dir, task, glue_runs.folder_name(rate, epochs, seed))
       own = {"learning_rate": rate, "num_train_epochs": epochs, "seed": seed, "data": data}
-      all_settings = {**(settings or {}), **own}
+      all_settings = {**settings, **own}
       runs.append(GridRun(seed, folder, all_settings, task=task, learning_rate=rate, epochs=epochs))
   return runs
-
-
-def print_commands(tasks: Mapping[str, str], flags_of_runs: Sequence[str]) -> None:
-  """Prints the commands of all runs."""
-  for run in plan_runs(tasks):
-    words = glue_sweep.command(run, tasks[run.task], flags_of_runs, "do_train", "do_eval")
-    state = "  # has finished" if run_states.read_state(run.folder).get("finished") else ""
-    print(shlex.join(words) + state)
 
 
 def sweep_options() -> glue_sweep.Options:

@@ -250,8 +250,7 @@ def model_fn_builder(
       spec.summaries = outputs.summaries
       # A model without a pooler, or records without pairs, leave the pairs' figures out.
       spec.progress = (*(n for n in learned.progress if n in outputs.summaries), "learning_rate")
-      rates = {"tokens/sec": "tokens_per_example", "GFLOP/sec": "gflop_per_example"}
-      spec.rates = {name: each for name, each in rates.items() if each in outputs.summaries}
+      spec.rates = {"tokens/sec": "tokens_per_example"}
     else:
       spec.eval_metrics = (learned.metric_fn, outputs.metric_tensors)
     return spec

@@ -32,7 +32,6 @@ from benchmarks import common  # noqa: E402
 WAYS = {
   "jsonl": ["--output_format=jsonl"],
   "npz": ["--output_format=npz"],
-  "tfrecord": ["--output_format=tfrecord"],
   "npz, mean-pooled": ["--output_format=npz", "--pooling=mean"],
   "npz, mean, bfloat16": ["--output_format=npz", "--pooling=mean", "--dtype=bfloat16"],
 }

@@ -84,7 +84,6 @@ def main():
     f"--model_dir={folder}/model",
     f"--output_file={folder}/curve.png",
     "--tags=masked_lm_loss",
-    f"--reference={entropy:.3f}:unigram entropy of held-out masks",
   )
   print(
     json.dumps(

@@ -8,7 +8,7 @@ Without arguments it trains a small model with random initial weights on the sam
 for a minute, to an accuracy of 0.95 to 0.96 (seeds 1, 2 and 12345; always "paraphrase": 0.57). Its
 scores are not those of BERT: for real weights --epochs=3 and --learning_rate=2e-5 are usual.
 --init_checkpoint is a folder with an original checkpoint, bert_config.json and vocab.txt, or the
-name of a released model, which is downloaded. --plots draws the confusion matrix.
+name of a released model, which is downloaded.
 """
 
 import argparse
@@ -42,7 +42,6 @@ def main() -> None:
   parser.add_argument("--epochs", type=int, default=8)
   parser.add_argument("--learning_rate", type=float, default=2e-4)
   parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float16"])
-  parser.add_argument("--plots", metavar="FILE.png")
   parser.add_argument("--seed", type=int, default=12345)
   args = parser.parse_args()
 
@@ -61,10 +60,6 @@ def main() -> None:
   metrics = evaluate_classification_metrics(model, dev, num_classes=2)
   for name in ("accuracy", "precision", "recall", "f1"):
     print(f"{name}: {metrics[name]:.4f}")
-  if args.plots:
-    from bert.figures import drawing
-
-    drawing.plot_confusion_matrix(metrics["confusion_matrix"], ["different", "same"], args.plots)
 
 
 def model_and_tokenizer(init_checkpoint: str | None):

@@ -27,18 +27,18 @@ def flags(tmp_path_factory, tmp_path):
 def test_the_script_draws_a_layer_or_all(flags, monkeypatch):
   drawn, draw = [], drawing.plot_attention
 
-  def keep(*args, **options):
-    drawn.append((*args, options))
-    draw(*args, **options)
+  def keep(*args):
+    drawn.append(args)
+    draw(*args)
 
   monkeypatch.setattr(drawing, "plot_attention", keep)
   done = script.run_well(**flags, layer=-1)
   assert f"Wrote {flags['output_file']}: 4 word pieces." in done.err
   assert flags["output_file"].read_bytes().startswith(b"\x89PNG")
-  script.run_well(**flags, scale_each_map=True)
+  script.run_well(**flags)
   script.run_well(**flags, layer=1, head=-1, hide_special_tokens=True)
-  (heads, tokens, _, titles, title, options), all_layers, single = drawn
-  means, *_, titles_of_all, _, options_of_all = all_layers
+  (heads, tokens, _, titles, title, hidden), all_layers, single = drawn
+  means, *_, titles_of_all, _, _ = all_layers
   assert (heads.shape, means.shape) == ((2, 4, 4), (2, 4, 4))
   assert tokens == ["[CLS]", "the", "film", "[SEP]"]
   assert title == "Attention in layer 1 (of 0 to 1)"
@@ -46,9 +46,7 @@ def test_the_script_draws_a_layer_or_all(flags, monkeypatch):
   np.testing.assert_allclose(means[-1], heads.mean(axis=0), atol=1e-6)
   np.testing.assert_array_equal(single[0], heads[1:])
   assert single[3] == ["head 1"]
-  assert options == {"hidden": (), "scale_each": False}
-  assert options_of_all == {"hidden": (), "scale_each": True}
-  assert single[-1] == {"hidden": ("[CLS]", "[SEP]", "<s>", "</s>"), "scale_each": False}
+  assert (hidden, single[-1]) == ((), ("[CLS]", "[SEP]", "<s>", "</s>"))
 
 
 @pytest.mark.parametrize(

@@ -267,16 +267,6 @@ def test_rare_words_are_not_learned(tmp_path):
   assert "seldom" in tokens
 
 
-def test_reserved_tokens_of_ones_own(text, tmp_path):
-  reserved = "[PAD],[UNK],[CLS],[SEP],[MASK],[E1],[E2],the"
-  tokens, _ = create(
-    tmp_path / "v", input_file=text, vocab_size=500, reserved_tokens=reserved, num_unused=101
-  )
-  assert tokens[100:107] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]", "[E1]", "[E2]", "the"]
-  assert tokens[107:109] == ["[unused99]", "[unused100]"]
-  assert len(set(tokens)) == 500
-
-
 @pytest.mark.slow
 def test_wikitext(data_dir, tmp_path):
   source = data_dir / "corpus/wikitext2_valid.txt"
@@ -362,15 +352,6 @@ def no_work(monkeypatch):
   monkeypatch.setattr(word_counts, "count_words", refuse)
 
 
-BAD_RESERVED = {
-  "[PAD],[UNK],[CLS],[SEP]": "[MASK] must be included",
-  "[UNK],[PAD],[CLS],[SEP],[MASK]": "[PAD] must be the first",
-  "[PAD],[UNK],[CLS],[SEP],[MASK],[A],[A]": "a token is repeated",
-  "[PAD],[UNK],[CLS],[SEP],[MASK],a b": "a token contains a blank",
-  "[PAD],[UNK],[CLS],[SEP],[MASK],[unused7]": "use --num_unused",
-}
-
-
 @pytest.mark.parametrize(
   ("settings", "message"),
   [
@@ -382,7 +363,6 @@ BAD_RESERVED = {
     ({"num_workers": 0}, "--num_workers=0: must be at least 1"),
     ({"num_unused": -1}, "--num_unused=-1: must be at least 0"),
     ({"extend_by": "magic"}, "--extend_by takes one of replace_unused, append"),
-    *(({"reserved_tokens": value}, message) for value, message in BAD_RESERVED.items()),
   ],
 )
 def test_bad_input(no_work, tmp_path, settings, message):

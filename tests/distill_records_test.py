@@ -122,7 +122,6 @@ def test_messages(flags, tmp_path):
     assert done.code == 1, done.err
     return done.err[done.err.index("ERROR: ") :]
 
-  assert "--cache_teacher" in error_of(method="distilbert", cache_teacher=True)
   assert "--num_hidden_layers=3" in error_of(method="distilbert", num_hidden_layers=3)
   assert "--alpha_ce=-1.0: must be at least 0" in error_of(method="distilbert", alpha_ce=-1)
   assert "is not a fine-tuned model" in error_of(method="logits")

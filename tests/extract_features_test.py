@@ -1,4 +1,4 @@
-"""extract_features.py: equal to the original's output, in three formats, pooled, and as a picture.
+"""extract_features.py: equal to the original's output, in two formats, pooled, similarities.
 
 Alone: python -m pytest tests/extract_features_test.py (about half a minute)
 """
@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from bert import extract_features, tokenization
 from bert.checkpoints import finding
 from bert.exporting import hub_encoder
-from bert.figures import drawing
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
@@ -224,21 +223,6 @@ def test_npz_holds_the_same_vectors(model, original_way, tmp_path):
   assert [VOCAB[i] for i in found["input_ids"]] == found["tokens"].tolist()
 
 
-def test_tfrecords_hold_the_same_vectors(model, original_way, tmp_path):
-  run_well(**model, output_file=tmp_path / "out", output_format="tfrecord", layers="-1,0")
-  records = list(tf.data.TFRecordDataset(str(tmp_path / "out")))
-  for i, (record, line) in enumerate(zip(records, original_way, strict=True)):
-    feature = tf.train.Example.FromString(record.numpy()).features.feature
-    ints = {n: list(feature[n].int64_list.value) for n in ("linex_index", "layers", "shape")}
-    assert (ints["linex_index"], ints["layers"]) == ([i], [-1, 0])
-    tokens = feature["tokens"].bytes_list.value[0].decode().split(" ")
-    assert tokens == [f["token"] for f in line["features"]]
-    assert [VOCAB[i] for i in feature["input_ids"].int64_list.value] == tokens
-    vectors = np.reshape(feature["vectors"].float_list.value, ints["shape"])
-    expected = [[layer["values"] for layer in f["layers"]] for f in line["features"]]
-    np.testing.assert_allclose(vectors, expected, atol=1e-5)
-
-
 POOL = {"cls": lambda v: v[0], "mean": lambda v: v.mean(axis=0), "max": lambda v: v.max(axis=0)}
 
 
@@ -374,42 +358,7 @@ def test_an_export_brings_its_own_vocabulary(model, original_way, tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------
-# Pictures and similarity.
-
-
-@pytest.mark.parametrize(
-  ("method", "pooling"), [("pca", "none"), pytest.param("tsne", "mean", marks=pytest.mark.ci)]
-)
-def test_a_picture_of_the_texts(model, tmp_path, monkeypatch, method, pooling):
-  drawn = []
-  draw = drawing.plot_vectors
-  monkeypatch.setattr(drawing, "plot_vectors", lambda *args: drawn.append(args) or draw(*args))
-  flags = {**model, "layers": "-1,0", "plot_method": method, "pooling": pooling}
-  run_well(**flags, output_file=tmp_path / "out.jsonl", plot=tmp_path / "vectors.png")
-  [(vectors, labels, path, chosen)] = drawn
-  assert (vectors.shape, chosen, path) == ((len(LINES), 16), method, str(tmp_path / "vectors.png"))
-  assert labels[:4] == ["The cat sat on the mats.", "the cat", "", "dogs"]
-  encode = Predictor.from_checkpoint(str(model["init_checkpoint"]), max_seq_length=16)
-  np.testing.assert_allclose(vectors[3], encode(["dogs"])[0], atol=1e-5)
-  assert (tmp_path / "vectors.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_what_makes_no_picture_is_told(model, tmp_path):
-  with pytest.raises(ValueError, match="method is 'umap', but must be pca or tsne"):
-    drawing.project_vectors(np.eye(4), "umap")
-  flags = {**model, "input_file": "-", "output_file": tmp_path / "out"}
-  message = error_of(**flags, plot=tmp_path / "vectors.png", stdin=b"the\ncat\n")
-  assert "At least three vectors are needed for a picture, not 2" in message
-  assert len(json_lines(tmp_path / "out")) == 2, "what was computed is there"
-
-
-def test_no_more_than_so_many_points(model, tmp_path, monkeypatch):
-  monkeypatch.setattr(extract_features, "_MOST_POINTS", 5)
-  shapes = []
-  monkeypatch.setattr(drawing, "plot_vectors", lambda vectors, *_: shapes.append(vectors.shape))
-  run_well(**model, output_file=tmp_path / "out", plot=tmp_path / "vectors.png")
-  assert shapes == [(5, 16)]
-  assert len(json_lines(tmp_path / "out")) == len(LINES)
+# Similarity.
 
 
 def test_similarity_of_the_texts_of_a_line(model, tmp_path):
@@ -449,9 +398,8 @@ def test_similarity_of_the_texts_of_a_line(model, tmp_path):
     ({"output_file": "gs://x/y", "output_format": "npz"}, "npz is written to a local disk only"),
     ({"similarity": True, "output_format": "npz"}, "--similarity writes JSON lines"),
     ({"output_file": "no/such/out"}, "there is no folder no/such"),
-    ({"plot": "no/such/plot.png"}, "--plot=no/such/plot.png: there is no folder"),
     ({"input_file": "no.txt"}, "no.txt: No such file"),
-    ({"output_format": "csv"}, "one of jsonl, npz, tfrecord"),
+    ({"output_format": "csv"}, "one of jsonl, npz"),
   ],
 )
 def test_what_cannot_be_is_told(model, tmp_path, monkeypatch, flags, message):
@@ -493,7 +441,7 @@ def test_a_text_file_of_npz_is_a_zip_of_arrays(model, tmp_path):
 
 
 def test_help_is_quick_and_complete(tmp_path):
-  check_help(extract_features, tmp_path, {"Texts and vectors", "Picture", "Model", "TPU"})
+  check_help(extract_features, tmp_path, {"Texts and vectors", "Model", "TPU"})
 
 
 def test_without_a_length_the_model_reads_what_it_can(model, tmp_path):

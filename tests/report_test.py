@@ -129,6 +129,9 @@ TASKS = {
 def test_a_run_has_a_report(name, files, tmp_path):
   every_script.script(name).run_well(**every_script.flags(name, files, tmp_path), report=True)
   found = check_report(tmp_path / "out")
+  if name == "run_pretraining":
+    assert "examples" not in found
+    return
   examples = found["examples"]
   assert examples["count"] == examples["total"] > 0
   assert examples["highest_loss"]

@@ -124,7 +124,7 @@ RUNS: dict[str, list[Command]] = {
       "run_classifier",
       {
         **_MRPC,
-        **{"lr_schedule": "one_cycle", "layerwise_lr_decay": 0.8},
+        **{"lr_schedule": "continuous", "layerwise_lr_decay": 0.8},
         **{"init_checkpoint": "{}/teachers/mrpc", "fast": True},
         **_model("teachers/mrpc"),
       },
@@ -158,15 +158,9 @@ RUNS: dict[str, list[Command]] = {
   "squad_2": [("run_squad", {**_SQUAD_2, "group_by_length": True})],
   "squad_electra": [("run_squad", {**_SQUAD_2, **_model("squad_electra")})],
   "distillation": [("distill", {**_STUDENT, "unlabelled_file": "{}/unlabelled.txt"})],
-  "distillation_cached": [
-    ("distill", {**_STUDENT, "unlabelled_file": "{}/unlabelled.txt", "cache_teacher": True})
-  ],
   "distillation_tinybert": [("distill", {**_STUDENT, "method": "tinybert", "stage": "task"})],
   "distillation_ner": [
-    (
-      "distill",
-      {**_STUDENT, "teacher": "{}/teachers/ner", "data_dir": "{}/entities", "cache_teacher": True},
-    )
+    ("distill", {**_STUDENT, "teacher": "{}/teachers/ner", "data_dir": "{}/entities"})
   ],
   "distillation_swag": [
     ("distill", {**_STUDENT, "teacher": "{}/teachers/swag", "data_dir": "{}/choices"})

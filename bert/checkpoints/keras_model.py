@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.model import families
-from bert.model.answer_heads import AnswerHead
 from bert.model.families import Family
 from bert.tasks import kinds
 
@@ -61,7 +60,6 @@ _HEADS_OF_MODELS = {
   "BertForTokenClassification": {"classifier": "TokenClassificationHead"},
   "BertForMultipleChoice": {"classifier": "MultipleChoiceHead"},
   "BertForQuestionAnswering": {"squad": "QuestionAnsweringHead"},
-  "BertForAnswerBeam": {"squad": "AnswerBeamHead"},
   "BertForMaskedLM": {"predictions": "MaskedLMHead"},
   "BERTForMaskedLM": {"predictions": "MaskedLMHead"},
   "BertForNextSentencePrediction": {"seq_relationship": "NextSentenceHead"},
@@ -76,7 +74,6 @@ _SCOPES = {
   "TokenClassificationHead": "",
   "MultipleChoiceHead": "",
   "QuestionAnsweringHead": "cls/squad/",
-  "AnswerBeamHead": f"{AnswerHead.scope}/",
   "MaskedLMHead": "",
   "NextSentenceHead": "cls/seq_relationship/",
   "ReplacedTokensHead": "discriminator_predictions/",
@@ -168,9 +165,6 @@ def _facts(layers: list[Layer], heads: Mapping[str, str]) -> dict[str, Any]:
   name = _deciding_head(heads)
   if name is None:
     return {}
-  if heads[name] == "AnswerBeamHead":
-    arguments = next(each.config for each in layers if each.kind == "AnswerBeamHead")
-    return {**kinds.of_class(heads[name]).facts, **AnswerHead.of_parts(arguments).facts()}
   if heads[name] != "TextClassificationHead":
     return {**kinds.of_class(heads[name]).facts}
   own = [each.config for each in layers if each.name == name or each.kind in _HEADS_OF_MODELS]
@@ -256,9 +250,6 @@ def variable_names(head: str, family: Family) -> dict[str, tuple[str, ...]]:
       "dense": (f"{transform}/dense/kernel", f"{transform}/dense/bias"),
       "layer_norm": (f"{transform}/LayerNorm/gamma", f"{transform}/LayerNorm/beta"),
     }
-  if head == "AnswerBeamHead":
-    parts = ("dense", "qa_hidden", "dense_1", "dense_2", "dense_3")
-    return {part: (f"{scope}{part}/kernel", f"{scope}{part}/bias") for part in parts}
   if head == "ReplacedTokensHead":
     layers = {"dense": "dense", "output_dense": "dense_1"}
     return {part: (f"{scope}{name}/kernel", f"{scope}{name}/bias") for part, name in layers.items()}

@@ -101,11 +101,6 @@ def local_path(model: str | os.PathLike, cache_dir: str | os.PathLike | None = N
   return located(model, cache_dir).path
 
 
-def is_released(model: str | os.PathLike | None) -> bool:
-  """Tells whether a model, if given, is a released one to be downloaded; errors: `identify`."""
-  return bool(model) and identify(model).kind is Kind.RELEASED
-
-
 def on_disk(path: str) -> ModelSource | None:
   """Returns what is at a path, local or remote; None if there is nothing."""
   if is_address(path):

@@ -24,7 +24,7 @@ def resize_vocabulary(
   new_tokens: Sequence[str],
   initializer_range: float,
   seed: int,
-  split: Callable[[str], list[str]] | None = None,
+  split: Callable[[str], list[str]],
 ) -> dict[str, np.ndarray]:
   """Selects or creates the row of each new token in the embeddings and the output bias.
 
@@ -40,7 +40,7 @@ def resize_vocabulary(
     new_tokens: in the order of their ids.
     initializer_range: standard deviation of rows that are drawn.
     seed: decides those rows.
-    split: token -> its pieces in the old vocabulary; None to draw all new rows.
+    split: token -> its pieces in the old vocabulary.
 
   Returns:
     The same names and types; all other tensors are unchanged.
@@ -85,7 +85,7 @@ class _Rows(NamedTuple):
       token = new_tokens[index]
       # A name in brackets, which the tokenizer never splits.
       named = len(token) > 1 and token.startswith("[") and token.endswith("]")
-      pieces = split(token) if split and not named else []
+      pieces = [] if named else split(token)
       pieces_of[index] = [id_of[piece] for piece in pieces]
     return cls(source, pieces_of)
 

@@ -28,13 +28,11 @@ class WorkError(ValueError):
   """A worker's input, model or file cannot be used; the message says which, and why."""
 
 
-def create(beam_args: str, *, one_task_each: bool = False) -> beam.Pipeline:
+def create(beam_args: str) -> beam.Pipeline:
   """Begins a pipeline.
 
   Args:
     beam_args: options of Beam and its runner, as on a command line.
-    one_task_each: each element of the pipeline is minutes of work. Dask's runner makes one task of
-      128 elements otherwise, all of which one worker computes, unless an option says how many.
 
   Raises:
     RunnerError: the options cannot be read.
@@ -43,16 +41,7 @@ def create(beam_args: str, *, one_task_each: bool = False) -> beam.Pipeline:
     words = shlex.split(beam_args)
   except ValueError as error:
     raise RunnerError(f"--beam_args={beam_args!r} cannot be read: {error}.") from error
-  if one_task_each:
-    words += _dask_options(words)
   return beam.Pipeline(options=PipelineOptions(words))
-
-
-def _dask_options(words: list[str]) -> list[str]:
-  """The option for Dask's runner that no word has; none for other runners."""
-  is_dask = any(word.endswith("DaskRunner") for word in words)
-  is_said = any(word.startswith(("--dask_npartitions", "--dask_partition_size")) for word in words)
-  return ["--dask_partition_size=1"] if is_dask and not is_said else []
 
 
 def run(pipeline: beam.Pipeline, beam_args: str):
@@ -62,33 +51,25 @@ def run(pipeline: beam.Pipeline, beam_args: str):
     WorkError: a worker could not use its input; its message, without the runner's own words.
     RunnerError: the runner failed.
   """
-  result = None
   try:
     result = pipeline.run()
     result.wait_until_finish()
   except Exception as error:
     if said := _said_by_worker(error):
       raise WorkError(said) from error
-    if not isinstance(error, RuntimeError) and not _is_of_runner(error):
+    is_of_runner = isinstance(error, RuntimeError) or type(error).__module__.startswith("grpc.")
+    if not is_of_runner:
       raise  # a fault of the program keeps its traceback
     reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
     raise RunnerError(f"Beam's runner failed (--beam_args={beam_args!r}): {reason[0]}") from error
-  finally:
-    if client := getattr(result, "client", None):
-      client.close()  # Dask's runner leaves it open, and with it the workers' memory of results
   return result
-
-
-def _is_of_runner(error: Exception) -> bool:
-  """Whether it is an error of a runner's own, such as Dask's of work that kills every worker."""
-  return type(error).__module__.split(".")[0] in ("distributed", "dask", "grpc")
 
 
 def _said_by_worker(error: Exception) -> str | None:
   """The message of a `WorkError`, from whatever a runner makes of it; None for other errors.
 
-  Runners in this process and Dask's raise it again, perhaps with the step's name behind; others
-  have only the text of a traceback, whose last lines are the message.
+  Runners in this process raise it again, perhaps with the step's name behind; others have only the
+  text of a traceback, whose last lines are the message.
 
   Example:
     >>> _said_by_worker(RuntimeError("Traceback ...WorkError: a.txt, line 3: [while running 'A']"))
@@ -115,9 +96,6 @@ def explained() -> Iterator[None]:
 
 
 def counted(result, namespace: str) -> dict[str, int]:
-  """Returns the counters of a namespace; empty where the runner has none, as Dask's."""
-  try:
-    counters = result.metrics().query(MetricsFilter().with_namespace(namespace))["counters"]
-  except NotImplementedError:
-    return {}
+  """Returns the counters of a namespace."""
+  counters = result.metrics().query(MetricsFilter().with_namespace(namespace))["counters"]
   return {counter.key.metric.name: counter.result for counter in counters}

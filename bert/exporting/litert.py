@@ -4,7 +4,6 @@
   graph.load("uncased_L-12_H-768_A-12")
   write(graph, "model.tflite")
   write(graph, "model_int8.tflite", "int8")                  # weights of 8 bits
-  write(graph, "model_int8.tflite", "int8", batches)         # activations, too
 
 The file has one signature, whose inputs are `input_ids`, `attention_mask` and `token_type_ids`,
 int32 `[R, S]` of any size, as far as the model reads them, and whose outputs are the graph's. All
@@ -15,10 +14,8 @@ Letters in shapes: R = rows, S = sequence length.
 
 import contextlib
 import re
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
-import numpy as np
 import tensorflow as tf
 
 from bert.checkpoints import reading
@@ -28,13 +25,7 @@ from bert.exporting.token_graph import TokenGraph
 from bert.io import atomic_files, start_lines
 from bert.model.task_head import SEQUENCES
 
-SIGNATURE = "serving_default"
 PRECISIONS = ("float32", "float16", "int8")
-
-# What static int8 rounds to 8 bits: products with weights, and looking words up. LayerNorm,
-# softmax and the mask's -10000 need more: with all operations in 8 bits outputs were worthless
-# (differences of 2.5 between values up to 3).
-_ROUNDED = ("FULLY_CONNECTED", "GATHER")
 
 # Three forms in which the converter names an operation that no runtime without TensorFlow has.
 _MISSING = re.compile(r"'tf\.(\w+)' op is neither|^\s+tf\.(\w+)\(tensor|fused\[\"(\w+):\"", re.M)
@@ -44,12 +35,7 @@ _INSTEAD = {
 }
 
 
-def write(
-  graph: TokenGraph,
-  path: str,
-  precision: str = "float32",
-  batches: Iterable[Mapping[str, np.ndarray]] | None = None,
-) -> None:
+def write(graph: TokenGraph, path: str, precision: str = "float32") -> None:
   """Writes a model.
 
   Args:
@@ -57,11 +43,9 @@ def write(
     path: of the file, which appears whole or not at all.
     precision: of the weights, one of `PRECISIONS`. The runtime computes float32 with those of
       float16, and products of 8 bits with those of int8.
-    batches: int32 `[R, S]` by name of `SEQUENCES`, of typical texts: with int8, the range of each
-      product's inputs is found now, from these, and not anew in each call.
 
   Raises:
-    ValueError: the model has an operation that LiteRT lacks, or there is no batch.
+    ValueError: the model has an operation that LiteRT lacks.
     OSError: the file cannot be written.
   """
   converter = _converter_of(graph)
@@ -70,10 +54,7 @@ def write(
   if precision == "float16":
     converter.target_spec.supported_types = [tf.float16]
   with _explained():
-    if precision == "int8" and batches is not None:
-      content = _calibrated(converter, [_renamed(graph, batch) for batch in batches])
-    else:
-      content = converter.convert()
+    content = converter.convert()
   atomic_files.write_bytes(path, content)
 
 
@@ -91,32 +72,6 @@ def _converter_of(graph: TokenGraph) -> tf.lite.TFLiteConverter:
   # Without an owner of the variables the file would have no signature.
   owner = tf.train.Checkpoint(variables=graph.variables)
   return tf.lite.TFLiteConverter.from_concrete_functions([function], owner)
-
-
-def _renamed(graph: TokenGraph, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-  return {INPUTS[name]: np.asarray(batch[name], np.int32) for name in graph.inputs}
-
-
-def _calibrated(converter: tf.lite.TFLiteConverter, batches: list[dict[str, np.ndarray]]) -> bytes:
-  """Converts with the ranges of activations in some batches.
-
-  Which operations stay in float32, only the converter's debugger takes; it compares nothing here.
-  """
-  from tensorflow.lite.python import schema_py_generated as schema
-
-  if not batches:
-    raise ValueError("Static int8 needs texts to calibrate with: there is none.")
-  others = [name for name in vars(schema.BuiltinOperator) if name.isupper()]
-  converter.representative_dataset = lambda: ((SIGNATURE, batch) for batch in batches)
-  options = tf.lite.experimental.QuantizationDebugOptions(
-    denylisted_ops=sorted(set(others) - set(_ROUNDED))
-  )
-  with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it warns of its own use of tf.lite.Interpreter
-    debugger = tf.lite.experimental.QuantizationDebugger(
-      converter=converter, debug_dataset=lambda: batches, debug_options=options
-    )
-    return debugger.get_nondebug_quantized_model()
 
 
 @contextlib.contextmanager

@@ -1,19 +1,17 @@
 """The curves of runs, read from the event files that they write for TensorBoard, and drawn.
 
-  plot_curves("/tmp/pretraining_output", "curves.png", references={"unigram entropy": 7.1})
+  plot_curves("/tmp/pretraining_output", "curves.png")
   plot_curves(["/tmp/rate_2e-5", "/tmp/rate_5e-5"], "rates.png")
 
 One panel for each scalar: training as a smoothed line over a thin raw one, evaluation as points.
 """
 
-import dataclasses
 import itertools
 import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from absl import logging
 
 from bert.figures.drawing import (
@@ -29,7 +27,7 @@ from bert.figures.drawing import (
   scale_rates,
 )
 from bert.figures.event_files import Curve, NoScalarsError, Run, read_run
-from bert.figures.names import cut_in_the_middle, drawable
+from bert.figures.names import cut_in_the_middle, families
 
 _UNITS = {
   "loss": "nats",
@@ -74,8 +72,6 @@ def plot_curves(
   model_dirs: str | os.PathLike | Sequence[str | os.PathLike],
   output_png: str | os.PathLike,
   tags: Sequence[str] | None = None,
-  references: Mapping[str, float] | None = None,
-  over: str | None = None,
 ) -> list[str]:
   """Draws the curves of one or several runs, the latter with a colour for each run.
 
@@ -84,9 +80,6 @@ def plot_curves(
     output_png: the picture; the ending decides the format.
     tags: scalars to show; by default losses, accuracies, the metric that chose the best weights,
       and the learning rate.
-    references: label -> value of horizontal lines, drawn in the panel of the masked words' loss,
-      or else of the first loss.
-    over: the scalar of training for the horizontal axis, such as `total_GFLOP`; steps by default.
 
   Returns:
     The tags that are shown.
@@ -96,7 +89,7 @@ def plot_curves(
   """
   folders = [model_dirs] if isinstance(model_dirs, str | os.PathLike) else model_dirs
   runs = _read_runs(list(dict.fromkeys(map(_without_slash, folders))))
-  figure, tags = figure_of_runs(runs, tags, references, over)
+  figure, tags = figure_of_runs(runs, tags)
   save(figure, output_png)
   return tags
 
@@ -104,8 +97,6 @@ def plot_curves(
 def figure_of_runs(
   runs: Sequence[Run],
   tags: Sequence[str] | None = None,
-  references: Mapping[str, float] | None = None,
-  over: str | None = None,
   width: float | None = None,
 ) -> tuple[Any, list[str]]:
   """Draws the curves of runs that were read; see `plot_curves` for the other arguments.
@@ -117,22 +108,18 @@ def figure_of_runs(
   Returns:
     The matplotlib figure, and the tags that are shown.
   """
-  if over:
-    runs = [_over(run, over) for run in runs]
   tags = tags_to_show(runs, tags)
-  names = drawable(run_names([run.folder for run in runs]), "run")
   figure, panels = _panels(len(tags), width)
   for panel, tag in zip(panels, tags, strict=True):
     _draw_runs(panel, tag, runs)
-    if tag == _tag_of_references(tags):
-      _draw_references(panel, references or {})
-    _finish_panel(panel, tag, runs, _title(over) if over else "training step")
+    _finish_panel(panel, tag, runs)
   count_steps(panels[0])  # The others share its axis.
   kinds = _kinds_of_lines(panels)
   if len(runs) == 1:
-    _add_legend(figure, [kinds], names.family)
+    _add_legend(figure, [kinds])
   else:
-    _add_legend(figure, [_runs_by_colour(names.texts), _in_grey(kinds)], names.family)
+    names = run_names([run.folder for run in runs])
+    _add_legend(figure, [_runs_by_colour(names), _in_grey(kinds)])
   return figure, tags
 
 
@@ -154,31 +141,6 @@ def _read_runs(folders: Sequence[str]) -> list[Run]:
   if not runs:
     raise ValueError(f"None of these holds event files with scalars: {', '.join(folders)}.")
   return runs
-
-
-def _over(run: Run, tag: str) -> Run:
-  """Returns a run (ValueError: without it) whose curves have a scalar's values in place of steps.
-
-  Between the steps for which it was written, and before the first, it grows along a line.
-  """
-  known = _finite(run.training.get(tag, {}))
-  if not known:
-    raise ValueError(
-      f"--x_axis={tag} is not among the scalars that {run.folder} has from training: "
-      f"{', '.join(sorted(run.training))}."
-    )
-  steps, values = [0, *known], [0.0, *known.values()]
-
-  def at(step: float) -> float:
-    return float(np.interp(step, steps, values))
-
-  def moved(curves: Mapping[str, Curve]) -> dict[str, Curve]:
-    return {name: {at(step): y for step, y in curve.items()} for name, curve in curves.items()}
-
-  best = None if run.best is None else (at(run.best[0]), run.best[1])
-  return dataclasses.replace(
-    run, training=moved(run.training), evaluation=moved(run.evaluation), best=best
-  )
 
 
 def run_names(folders: Sequence[str]) -> list[str]:
@@ -248,19 +210,6 @@ def tags_to_show(runs: Sequence[Run], asked: Sequence[str] | None = None) -> lis
   return shown or long
 
 
-def _tag_of_references(tags: Sequence[str]) -> str | None:
-  """Chooses the panel that reference lines belong to.
-
-  Example:
-    >>> _tag_of_references(["loss", "masked_lm_loss", "next_sentence_loss"])
-    'masked_lm_loss'
-    >>> _tag_of_references(["eval_accuracy", "loss"])
-    'loss'
-  """
-  losses = [tag for tag in tags if tag.endswith("loss")]
-  return next((tag for tag in losses if tag.startswith("masked_lm")), losses[0] if losses else None)
-
-
 def _draw_runs(panel, tag: str, runs: Sequence[Run]) -> None:
   """Draws a scalar: of one run training and evaluation, of several each run, in its own colour."""
   is_raw_shown = len(runs) <= _MOST_RAW_CURVES
@@ -327,11 +276,11 @@ def _title_with_losses(tag: str, runs: Sequence[Run]) -> str:
   return f"{_title(tag)} ({note})"
 
 
-def _finish_panel(panel, tag: str, runs: Sequence[Run], xlabel: str) -> None:
+def _finish_panel(panel, tag: str, runs: Sequence[Run]) -> None:
   """Names the axes and scales the vertical one."""
   units = [_unit_of(tag, run.problem_type) for run in runs if tag in run.lengths()]
   unit = ", ".join(dict.fromkeys(units))
-  plain_axes(panel, _title_with_losses(tag, runs), xlabel, unit)
+  plain_axes(panel, _title_with_losses(tag, runs), "training step", unit)
   panel.ticklabel_format(axis="y", style="plain", useOffset=False)
   low, high = panel.dataLim.intervaly
   if tag == "learning_rate":
@@ -378,7 +327,7 @@ def _runs_by_colour(names: Sequence[str]) -> list[_Entry]:
   return [(Line2D([], [], linewidth=1.8, **_style(i)), name) for i, name in enumerate(short)]
 
 
-def _add_legend(figure, groups: Sequence[Sequence[_Entry]], family: Sequence[str]) -> None:
+def _add_legend(figure, groups: Sequence[Sequence[_Entry]]) -> None:
   """Draws one legend for all panels, below them, where it hides nothing; groups start rows."""
   from matplotlib.lines import Line2D
 
@@ -396,18 +345,11 @@ def _add_legend(figure, groups: Sequence[Sequence[_Entry]], family: Sequence[str
   style = {"loc": "outside lower center", "ncols": columns, "frameon": False, "fontsize": 9}
   legend = figure.legend(*zip(*down, strict=True), **style)
   for text in legend.get_texts():
-    text.set(parse_math=False, family=family)
+    text.set(parse_math=False, family=families())
 
 
 # ---------------------------------------------------------------------------------------------
 # Details of a panel.
-
-
-def _draw_references(panel, references: Mapping[str, float]) -> None:
-  for label, value in references.items():
-    panel.axhline(
-      value, color=NOTE_COLOR, linestyle="--", linewidth=1.2, label=f"{label} ({value:g})"
-    )
 
 
 def _is_score(tag: str) -> bool:

@@ -9,37 +9,27 @@ run leaves.
 """
 
 import dataclasses
-import hashlib
 import json
 import os
 import random
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from absl import flags, logging
 
 from bert import tokenization
-from bert.io import atomic_files, json_files
-from bert.model.task_head import Batch, model_options
+from bert.io import json_files
 from bert.predicting import load_run
 from bert.scripts import (
   distill_flags,
   run_distillation,
   run_files,
   run_settings,
-  run_states,
 )
 from bert.scripts.command_line import UsageError, flag_was_given
 from bert.scripts.run_distillation import RunDistillation
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import kinds
-from bert.training import distribution
-
-TEACHER_OUTPUTS = "train_taught"  # records of training with the teacher's outputs
-
-# Settings that decide a teacher's outputs.
-_OF_OUTPUTS = ("dtype", "pad_to_max_length", "pad_to_longest", "window_pooling")
 
 
 def find_teacher(path: str | None) -> load_run.Run:
@@ -153,17 +143,7 @@ class TaskDistillation(RunDistillation):
     return logits.LogitsMethod(self.answers(run), run.settings.temperature, label_weight, loss)
 
   def answers(self, run: Any) -> Callable[[Any], Mapping[str, Any]]:
-    """Returns the function from a step to what the teacher says, stored or computed."""
-    from bert.distillation import teacher_outputs
-
-    taught = self._outputs(run)
-    return lambda step: teacher_outputs.outputs_in(step) or taught(step.forward)
-
-  def _outputs(self, run):
-    """Returns the function that asks the teacher, see `Teacher.outputs`.
-
-    Its answers have the order of the student's.
-    """
+    """Returns the function from a step to the teacher's outputs, in the order of the student's."""
     import tensorflow as tf
 
     from bert.distillation import logits
@@ -178,47 +158,7 @@ class TaskDistillation(RunDistillation):
     def fitted(value):
       return tf.gather(value, columns, axis=-1) if columns != sorted(columns) else value
 
-    return lambda forward: {n: fitted(v) for n, v in teacher.outputs(forward).items()}
-
-  # -------------------------------------------------------------------------------------------
-  # Before training.
-
-  def training_data(self, run: Any, input_fn: Any) -> Any:
-    """Adds the teacher's outputs, with `--cache_teacher`: computed unless they are there."""
-    from bert.distillation import teacher_outputs
-
-    settings = run.settings
-    if not settings.cache_teacher:
-      return input_fn
-    path = settings.features_path(TEACHER_OUTPUTS)
-    of_outputs = {name: settings.get(name) for name in _OF_OUTPUTS}
-    data = run_states.identity(input_fn.files)
-    key = _digest(self.identity, data, run.labels, of_outputs)
-    distribution.on_chief(_write_outputs, path, key, lambda: self._compute(run, input_fn, path))
-    return teacher_outputs.with_outputs(input_fn, path, run.task.head().is_of_tokens)
-
-  def _compute(self, run, input_fn, path: str) -> int:
-    """Writes the teacher's outputs of all records; returns their number."""
-    from bert.distillation import teacher_outputs
-    from bert.training.run_config import ModeKeys
-
-    logging.info("Computing the teacher's outputs of the training data.")
-    start = time.monotonic()
-    settings, head, outputs = run.settings, run.task.head(), self._outputs(run)
-    options = model_options(settings.use_tpu, settings.dtype)
-
-    def outputs_of(features):
-      def forward(config):
-        batch = Batch(config, features, False, options, mode=ModeKeys.TRAIN)
-        return head.distilled(head.outputs(batch))
-
-      return outputs(forward)
-
-    count = teacher_outputs.write(
-      path, input_fn, settings.train_batch_size, outputs_of, head.is_of_tokens
-    )
-    logging.info("The teacher answered %d times in %.1f s.", count, time.monotonic() - start)
-    return count
+    return lambda step: {n: fitted(v) for n, v in teacher.outputs(step.forward).items()}
 
 
 def _has_unlabelled(settings: RunSettings) -> bool:
@@ -258,26 +198,3 @@ def _check_answers(task, teacher) -> None:
       logits.columns_of(facts["labels"], task.labels)
     except ValueError as error:
       raise UsageError(f"--teacher={path}: {error}. Both need the same.") from None
-
-
-def _write_outputs(path: str, key: str, write: Callable[[], int]) -> None:
-  """Writes the teacher's outputs, and `key` beside them, unless they are there with that key."""
-  key_file = os.path.splitext(path)[0] + ".key.json"
-  if os.path.isfile(path) and os.path.isfile(key_file):
-    if json_files.read_if_there(key_file, "Remove it.").get("key") == key:
-      logging.info("Reading the teacher's outputs in %s.", path)
-      return
-    logging.info("%s is of another teacher, other data or other flags.", path)
-    os.remove(key_file)
-  known = {"key": key, "result": write()}
-  atomic_files.write_text(key_file, json.dumps(known) + "\n")
-
-
-def _digest(*values: Any) -> str:
-  """Returns the same word for the same JSON values in each process."""
-  digest = hashlib.sha256()
-  for value in values:
-    for each in value if isinstance(value, list) else [value]:
-      digest.update(json.dumps(each, sort_keys=True).encode() + b"\n")
-    digest.update(b"\n")
-  return digest.hexdigest()[:16]

@@ -13,7 +13,7 @@ from bert.fine_tuning.distillation import TaskDistillation
 from bert.scripts.run_settings import RunSettings
 
 LAYERS = "layers"  # folder in OUTPUT_DIR
-_NOT_OF_LAYERS = ("do_eval", "do_predict", "do_export", "report", "cache_teacher")
+_NOT_OF_LAYERS = ("do_eval", "do_predict", "do_export", "report")
 
 
 def stages_of(settings: RunSettings) -> list[RunSettings]:

@@ -111,19 +111,19 @@ def written_output(path: str) -> Iterator[BinaryIO]:
     yield writer
 
 
-def check_output_file(path: str, flag: str = "output_file", input_file: str | None = None) -> None:
-  """Raises an OSError if a flag's file cannot be written or is `input_file`, before long work."""
+def check_output_file(path: str, input_file: str | None = None) -> None:
+  """Raises an OSError if `--output_file` cannot be written or is `input_file`, before long work."""
   if path == STANDARD_STREAM:
     return
   if input_file and os.path.realpath(input_file) == os.path.realpath(path):
-    raise FileExistsError(f"--{flag}={path} is also the --input_file, which would be lost.")
+    raise FileExistsError(f"--output_file={path} is also the --input_file, which would be lost.")
   if filesystem.is_remote(path):
     return
   folder = os.path.dirname(path) or "."
   if not os.path.isdir(folder):
-    raise FileNotFoundError(f"--{flag}={path}: there is no folder {folder}.")
+    raise FileNotFoundError(f"--output_file={path}: there is no folder {folder}.")
   if os.path.isdir(path):
-    raise IsADirectoryError(f"--{flag}={path} is a folder; name a file in it.")
+    raise IsADirectoryError(f"--output_file={path} is a folder; name a file in it.")
 
 
 def to_json(result: Any) -> bytes:

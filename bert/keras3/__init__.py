@@ -15,7 +15,6 @@ prints exact numbers of parameters.
 """
 
 from bert.checkpoints.load_report import LoadReport
-from bert.keras3.answer_beam import AnswerBeamHead
 from bert.keras3.data import (
   ClassificationDataset,
   MLMDataset,
@@ -56,15 +55,9 @@ from bert.keras3.loop_optimizers import (
   AdamW,
   create_optimizer,
   get_constant_schedule_with_warmup,
-  get_cosine_schedule_with_warmup,
-  get_cosine_with_hard_restarts_schedule_with_warmup,
-  get_inverse_sqrt_schedule,
   get_linear_schedule_with_warmup,
-  get_polynomial_decay_schedule_with_warmup,
-  get_scheduler,
 )
 from bert.keras3.models import (
-  BertForAnswerBeam,
   BertForMaskedLM,
   BertForMultipleChoice,
   BertForNextSentencePrediction,
@@ -79,15 +72,7 @@ from bert.keras3.models import (
 from bert.keras3.optimization import AdamWeightDecay
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
 from bert.keras3.saving import save_checkpoint, save_pretrained
-from bert.keras3.schedules import (
-  ConstantWithWarmup,
-  CosineRestartsWithWarmup,
-  CosineWithWarmup,
-  InverseSqrtWithWarmup,
-  LinearWithWarmup,
-  PolynomialWithWarmup,
-  WarmUpLinearDecay,
-)
+from bert.keras3.schedules import ConstantWithWarmup, LinearWithWarmup, WarmUpLinearDecay
 from bert.keras3.sizes import WEIGHTS_DATASETS, count_parameters, released_name, variant_arguments
 from bert.keras3.task_models import create_bert_with_head, create_inputs, create_multi_task_bert
 from bert.keras3.tasks import (
@@ -119,12 +104,10 @@ __all__ = [
   "AMPTrainer",
   "AdamW",
   "AdamWeightDecay",
-  "AnswerBeamHead",
   "BERTForMaskedLM",
   "BERTForSequenceClassification",
   "BERTModel",
   "BertEmbeddings",
-  "BertForAnswerBeam",
   "BertForMaskedLM",
   "BertForMultipleChoice",
   "BertForNextSentencePrediction",
@@ -138,10 +121,7 @@ __all__ = [
   "BertTokenizer",
   "ClassificationDataset",
   "ConstantWithWarmup",
-  "CosineRestartsWithWarmup",
-  "CosineWithWarmup",
   "FeedForward",
-  "InverseSqrtWithWarmup",
   "LabelledAccuracy",
   "LayerNorm",
   "LinearWithWarmup",
@@ -155,7 +135,6 @@ __all__ = [
   "NLPTaskType",
   "NSPDataset",
   "NextSentenceHead",
-  "PolynomialWithWarmup",
   "QuestionAnsweringHead",
   "ReplacedTokensHead",
   "SparseCrossentropy",
@@ -188,12 +167,7 @@ __all__ = [
   "create_optimizer",
   "evaluate_classification_metrics",
   "get_constant_schedule_with_warmup",
-  "get_cosine_schedule_with_warmup",
-  "get_cosine_with_hard_restarts_schedule_with_warmup",
-  "get_inverse_sqrt_schedule",
   "get_linear_schedule_with_warmup",
-  "get_polynomial_decay_schedule_with_warmup",
-  "get_scheduler",
   "get_tokenizer",
   "released_name",
   "save_checkpoint",

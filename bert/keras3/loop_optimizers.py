@@ -11,22 +11,11 @@ peak of its schedule.
 """
 
 import numbers
-from collections.abc import Callable
-from typing import Any
 
 import keras
 
-from bert.keras3.building_blocks import require_one_of
 from bert.keras3.optimization import AdamWeightDecay
-from bert.keras3.schedules import (
-  ConstantWithWarmup,
-  CosineRestartsWithWarmup,
-  CosineWithWarmup,
-  InverseSqrtWithWarmup,
-  LinearWithWarmup,
-  PolynomialWithWarmup,
-  WarmUpLinearDecay,
-)
+from bert.keras3.schedules import ConstantWithWarmup, LinearWithWarmup, WarmUpLinearDecay
 from bert.keras3.torch_loops import watchable
 
 
@@ -111,72 +100,6 @@ def get_constant_schedule_with_warmup(optimizer, num_warmup_steps: int):
 def get_linear_schedule_with_warmup(optimizer, num_warmup_steps: int, num_training_steps: int):
   """Sets and returns an optimizer's `LinearWithWarmup`."""
   return _set_schedule(optimizer, LinearWithWarmup, num_training_steps, num_warmup_steps)
-
-
-def get_cosine_schedule_with_warmup(
-  optimizer, num_warmup_steps: int, num_training_steps: int, num_cycles: float = 0.5
-):
-  """Sets and returns an optimizer's `CosineWithWarmup`."""
-  steps = (num_training_steps, num_warmup_steps)
-  return _set_schedule(optimizer, CosineWithWarmup, *steps, num_cycles)
-
-
-def get_cosine_with_hard_restarts_schedule_with_warmup(
-  optimizer, num_warmup_steps: int, num_training_steps: int, num_cycles: int = 1
-):
-  """Sets and returns an optimizer's `CosineRestartsWithWarmup`."""
-  steps = (num_training_steps, num_warmup_steps)
-  return _set_schedule(optimizer, CosineRestartsWithWarmup, *steps, num_cycles)
-
-
-def get_polynomial_decay_schedule_with_warmup(
-  optimizer,
-  num_warmup_steps: int,
-  num_training_steps: int,
-  lr_end: float = 1e-7,
-  power: float = 1.0,
-):
-  """Sets and returns an optimizer's `PolynomialWithWarmup`."""
-  steps = (num_training_steps, num_warmup_steps)
-  return _set_schedule(optimizer, PolynomialWithWarmup, *steps, lr_end, power)
-
-
-def get_inverse_sqrt_schedule(optimizer, num_warmup_steps: int, timescale: int | None = None):
-  """Sets and returns an optimizer's `InverseSqrtWithWarmup`."""
-  return _set_schedule(optimizer, InverseSqrtWithWarmup, num_warmup_steps, timescale)
-
-
-_BY_NAME: dict[str, Callable[..., Any]] = {
-  "constant_with_warmup": get_constant_schedule_with_warmup,
-  "linear": get_linear_schedule_with_warmup,
-  "cosine": get_cosine_schedule_with_warmup,
-  "cosine_with_restarts": get_cosine_with_hard_restarts_schedule_with_warmup,
-  "polynomial": get_polynomial_decay_schedule_with_warmup,
-  "inverse_sqrt": get_inverse_sqrt_schedule,
-}
-
-
-def get_scheduler(
-  name: str, optimizer, num_warmup_steps: int = 0, num_training_steps: int | None = None, **kwargs
-):
-  """Sets and returns an optimizer's schedule, by name.
-
-  Args:
-    name: a key of `_BY_NAME`: `linear`, `cosine`, `polynomial`, ...
-    optimizer: a Keras optimizer whose learning rate is a number.
-    num_warmup_steps: w.
-    num_training_steps: N, for schedules with a last step.
-    **kwargs: further arguments of the schedule.
-
-  Raises:
-    ValueError: the name is unknown, or a number is missing.
-  """
-  require_one_of("name", name, tuple(_BY_NAME))
-  if name in ("constant_with_warmup", "inverse_sqrt"):
-    return _BY_NAME[name](optimizer, num_warmup_steps, **kwargs)
-  if num_training_steps is None:
-    raise ValueError(f"The schedule {name!r} needs num_training_steps.")
-  return _BY_NAME[name](optimizer, num_warmup_steps, num_training_steps, **kwargs)
 
 
 def _set_schedule(optimizer, schedule_class, *arguments):

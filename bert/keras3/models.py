@@ -23,7 +23,6 @@ from keras import ops
 from bert.checkpoints import model_source
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import padding, weights
-from bert.keras3.answer_beam import AnswerBeamHead, answer_losses
 from bert.keras3.building_blocks import register
 from bert.keras3.encoder import BERT, gather_inputs
 from bert.keras3.heads import (
@@ -35,7 +34,6 @@ from bert.keras3.heads import (
 )
 from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.outputs import (
-  AnswerBeamOutput,
   BertOutput,
   LogitsOutput,
   PreTrainingOutput,
@@ -222,15 +220,9 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
       shapes, _ = weights.open_weights(path)
       config = config.generator_config() if weights.has_generator(shapes) else config
     arguments = {**arguments_from_config(config), "add_pooler": cls.reads_pooler(), **overrides}
-    model = cls(BERT(**arguments), num_labels=num_labels, head=cls._head_of_file(path))
+    model = cls(BERT(**arguments), num_labels=num_labels)
     model.load_pretrained_weights(path)
     return model
-
-  @classmethod
-  def _head_of_file(cls, path) -> EncoderHead | None:
-    """Creates the head whose parts a checkpoint decides; None where there are no such parts."""
-    del path
-    return None
 
   def load_pretrained_weights(
     self, path: str | os.PathLike, skip_mismatch: bool = True
@@ -439,71 +431,6 @@ class BertForQuestionAnswering(PretrainedModel):
     # A position behind the last token is no label, as in transformers.
     labels = (ops.where(ops.convert_to_tensor(x) < length, x, -1) for x in labels)
     return sum(_mean_loss(x, y) for x, y in zip(outputs, labels, strict=True)) / 2
-
-
-@register
-class BertForAnswerBeam(PretrainedModel):
-  """ELECTRA's own head for questions, of `run_squad.py --answer_head=electra`.
-
-  It returns an `AnswerBeamOutput`. `token_type_ids` say where an answer may lie: in segment 1.
-  """
-
-  heads: ClassVar = {"squad": AnswerBeamHead}
-
-  @classmethod
-  def _head_of_file(cls, path) -> EncoderHead:
-    shapes, _ = weights.open_weights(path)
-    return AnswerBeamHead.of_variables(shapes)
-
-  def get_config(self):
-    """Returns the constructor's arguments; the head has parts that others lack."""
-    return {**super().get_config(), "head": keras.saving.serialize_keras_object(self.squad)}
-
-  layer_arguments = ("config", "head")
-
-  def _outputs(self, outputs):
-    return AnswerBeamOutput(**self.squad(outputs))
-
-  def _encode(
-    self, inputs, attention_mask=None, token_type_ids=None, position_ids=None, **arguments
-  ):
-    inputs = dict(inputs) if isinstance(inputs, Mapping) else {"input_ids": inputs}
-    starts = inputs.pop("start_positions", None)
-    inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
-    segments = inputs["token_type_ids"]
-    if segments is None:
-      raise ValueError("An answer lies in segment 1: give token_type_ids.")
-    outputs = super()._encode(inputs, **arguments)
-    return {**outputs, "token_type_ids": segments, "start_positions": starts}
-
-  def call(
-    self,
-    input_ids,
-    *args,
-    training=None,
-    start_positions=None,
-    end_positions=None,
-    is_impossible=None,
-    **kwargs,
-  ):
-    """Computes as the base; `start_positions`, int `[B]`, are those that ends are scored for.
-
-    With `end_positions`, too, it computes the loss, for which `is_impossible`, int `[B]`, is 1
-    where there is no answer; 0 by default.
-    """
-    if start_positions is None:
-      if end_positions is not None:
-        raise ValueError("The loss of a span needs both start_positions and end_positions.")
-      return super().call(input_ids, *args, training=training, **kwargs)
-    inputs = dict(input_ids) if isinstance(input_ids, Mapping) else {"input_ids": input_ids}
-    inputs["start_positions"] = start_positions
-    if end_positions is not None:
-      missing = ops.zeros_like(start_positions) if is_impossible is None else is_impossible
-      kwargs["labels"] = start_positions, end_positions, missing
-    return super().call(inputs, *args, training=training, **kwargs)
-
-  def _loss(self, outputs, labels):
-    return ops.mean(answer_losses(outputs, *labels))
 
 
 class ReturnsTensor(PretrainedModel if TYPE_CHECKING else object):  # type: ignore[misc]

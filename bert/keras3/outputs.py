@@ -66,36 +66,6 @@ class SpanOutput(Named, collections.namedtuple("_SpanOutput", ["start_logits", "
   """
 
 
-class AnswerBeamOutput(
-  Named,
-  collections.namedtuple(
-    "_AnswerBeamOutput",
-    [
-      "start_logits",
-      "end_logits",
-      "null_logit",
-      "start_top_log_probs",
-      "start_top_index",
-      "end_top_log_probs",
-      "end_top_index",
-    ],
-  ),
-):
-  """The output of `BertForAnswerBeam`; K starts and K ends for each of them, the best first.
-
-  Attributes:
-    start_logits: float32 `[B, S]`, scores as start position of the answer.
-    end_logits: float32 `[B, S]`, scores as its end, given `start_positions`; None without them,
-      unless ends do not depend on starts.
-    null_logit: float32 `[B]`, above 0 where no answer is more likely; None without that part.
-    start_top_log_probs: float32 `[B, K]`; like the others below None if ends do not depend on
-      starts.
-    start_top_index: int `[B, K]`.
-    end_top_log_probs: float32 `[B, K, K]`, given the start.
-    end_top_index: int `[B, K, K]`.
-  """
-
-
 class PreTrainingOutput(
   Named,
   collections.namedtuple("_PreTrainingOutput", ["prediction_logits", "seq_relationship_logits"]),

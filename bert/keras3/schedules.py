@@ -9,17 +9,12 @@ learning rate is `init_lr` times step / w before step w, and afterwards `init_lr
 |---|---|
 | `ConstantWithWarmup` | 1 |
 | `LinearWithWarmup` | 1 - p |
-| `CosineWithWarmup` | (1 + cos(2 pi c p)) / 2, c = `num_cycles`: 0.5 for half a wave, down to 0 |
-| `CosineRestartsWithWarmup` | (1 + cos(pi (c p mod 1))) / 2, and 0 at p = 1 |
-| `PolynomialWithWarmup` | (1 - e) (1 - p)^k + e, e = `end_lr` / `init_lr`, k = `power` |
-| `InverseSqrtWithWarmup` | sqrt(t / (step - w + t)), t = `timescale` (arXiv:1706.03762) |
 
 These are continuous at the end of the warm-up. The original's schedule, `WarmUpLinearDecay`, drops
 there: its line starts at step 0.
 """
 
 import inspect
-import math
 
 import keras
 from keras import ops
@@ -105,7 +100,7 @@ class WarmUpLinearDecay(LoopSchedule):
 
 @register
 class ConstantWithWarmup(LoopSchedule):
-  """A learning rate that grows linearly from 0 and then stays; the base of the following schedules.
+  """A learning rate that grows linearly from 0 and then stays.
 
   Example:
     >>> schedule = ConstantWithWarmup(1.0, num_warmup_steps=4)
@@ -178,90 +173,4 @@ class LinearWithWarmup(ConstantWithWarmup):
 
   def factor(self, after):
     """Computes the factor; see `ConstantWithWarmup.factor`."""
-    return self.decay(ops.minimum(after / (self.num_train_steps - self.num_warmup_steps), 1.0))
-
-  def decay(self, progress):
-    """Computes the factor after a share `progress` of the steps that follow the warm-up."""
-    return 1.0 - progress
-
-
-@register
-class CosineWithWarmup(LinearWithWarmup):
-  """A learning rate that falls along a cosine (arXiv:1608.03983, without restarts)."""
-
-  def __init__(
-    self, init_lr: float, num_train_steps: int, num_warmup_steps: int = 0, num_cycles: float = 0.5
-  ):
-    """Creates the schedule; `num_cycles` is the number of waves, 0.5 to end at 0."""
-    super().__init__(init_lr, num_train_steps, num_warmup_steps)
-    self.num_cycles = num_cycles
-
-  def decay(self, progress):
-    """Computes the factor; see `LinearWithWarmup.decay`."""
-    return 0.5 * (1.0 + ops.cos(2.0 * math.pi * self.num_cycles * progress))
-
-
-@register
-class CosineRestartsWithWarmup(CosineWithWarmup):
-  """A learning rate that falls along a cosine `num_cycles` times, each time from the peak."""
-
-  def __init__(
-    self, init_lr: float, num_train_steps: int, num_warmup_steps: int = 0, num_cycles: int = 1
-  ):
-    """Creates the schedule."""
-    super().__init__(init_lr, num_train_steps, num_warmup_steps, num_cycles)
-
-  def decay(self, progress):
-    """Computes the factor; see `LinearWithWarmup.decay`."""
-    wave = 0.5 * (1.0 + ops.cos(math.pi * ((self.num_cycles * progress) % 1.0)))
-    return ops.where(progress >= 1.0, 0.0, wave)
-
-
-@register
-class PolynomialWithWarmup(LinearWithWarmup):
-  """A learning rate that falls to `end_lr` as a power of the remaining share of the steps."""
-
-  def __init__(
-    self,
-    init_lr: float,
-    num_train_steps: int,
-    num_warmup_steps: int = 0,
-    end_lr: float = 1e-7,
-    power: float = 1.0,
-  ):
-    """Creates the schedule.
-
-    Args:
-      init_lr: peak rate.
-      num_train_steps: N.
-      num_warmup_steps: w.
-      end_lr: final rate, below the peak.
-      power: k; 1 for a line.
-
-    Raises:
-      ValueError: a number is out of range.
-    """
-    super().__init__(init_lr, num_train_steps, num_warmup_steps)
-    if not 0 <= end_lr < init_lr:
-      raise ValueError(f"end_lr is {end_lr}; it must be at least 0 and below init_lr, {init_lr}.")
-    self.end_lr = end_lr
-    self.power = power
-
-  def decay(self, progress):
-    """Computes the factor; see `LinearWithWarmup.decay`."""
-    end = self.end_lr / self.init_lr
-    return (1.0 - end) * (1.0 - progress) ** self.power + end
-
-
-@register
-class InverseSqrtWithWarmup(ConstantWithWarmup):
-  """A learning rate that falls with the square root of the steps, without a last step."""
-
-  def __init__(self, init_lr: float, num_warmup_steps: int = 0, timescale: int | None = None):
-    """Creates the schedule; `timescale` is w by default, or 10,000 without a warm-up."""
-    super().__init__(init_lr, num_warmup_steps)
-    self.timescale = timescale or num_warmup_steps or 10_000
-
-  def factor(self, after):
-    """Computes the factor; see `ConstantWithWarmup.factor`."""
-    return ops.sqrt(self.timescale / (after + self.timescale))
+    return 1.0 - ops.minimum(after / (self.num_train_steps - self.num_warmup_steps), 1.0)

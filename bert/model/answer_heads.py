@@ -57,11 +57,6 @@ class AnswerHead:
         parts[field] = settings[flag]
     return cls(kind, **parts)
 
-  @classmethod
-  def of_parts(cls, parts: Mapping[str, Any]) -> "AnswerHead":
-    """Makes a head of ELECTRA's kind that has these parts, such as a Keras layer's arguments."""
-    return cls.of_run({"answer_head": "electra", **parts}, {})
-
   def facts(self) -> dict[str, Any]:
     """Lists what must be equal for a run to be resumed.
 

@@ -70,7 +70,7 @@ def write_shards(
 
 
 def _compute(work: text_shards.Work, shards: Sequence[Shard], beam_args: str) -> None:
-  pipeline = pipelines.create(beam_args, one_task_each=True)
+  pipeline = pipelines.create(beam_args)
   _ = (
     pipeline
     | "Shards"
@@ -79,8 +79,7 @@ def _compute(work: text_shards.Work, shards: Sequence[Shard], beam_args: str) ->
     | "WriteShards" >> beam.ParDo(WriteShard(work))
   )
   counts = pipelines.counted(pipelines.run(pipeline, beam_args), _COUNTERS)
-  if counts:
-    logging.info("%d lines were read.", counts.get("lines", 0))
+  logging.info("%d lines were read.", counts.get("lines", 0))
 
 
 class _Loaded:
@@ -110,7 +109,7 @@ class WriteShard(beam.DoFn):
     """Writes one file; a repetition changes nothing."""
     output, part, first_index = element
     with pipelines.explained(), self._loaded.lock:
-      # Dask repeats what a lost worker had finished, since it held the (empty) results.
+      # A runner may repeat what a lost worker had finished.
       if filesystem.exists(output):
         return
       with attempts.whole(output) as path:

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from bert.model import training_flops
 from bert.model.task_head import SEQUENCES, Batch, Head
 
 NUM_STEPS = 8
@@ -44,10 +43,13 @@ class Contributions:
     self._function: Any = None
 
   def flops(self, rows: Sequence[Mapping[str, Any]]) -> float:
-    """Estimates the operations for some rows, by the weights of the layers."""
+    """Estimates the operations for some rows: two for each weight of the layers and token, and
+    twice as many again backward.
+    """
     tokens = sum(len(row["input_ids"]) for row in rows)
-    of_a_step = training_flops.PASSES * training_flops.encoder_flops(self._config, tokens, 0)
-    return float(self._num_steps * of_a_step)
+    width, inner = self._config.hidden_size, self._config.intermediate_size
+    layers = len(self._config.family.layer_scopes(self._config))
+    return 3.0 * self._num_steps * tokens * layers * (8 * width * width + 4 * width * inner)
 
   def __call__(
     self, rows: Sequence[Mapping[str, Any]], weights: Sequence[Mapping[str, np.ndarray]]

@@ -87,14 +87,7 @@ def from_checkpoint(
   return _predictor(function, tokenizer, max_seq_length, heads, batch_size, chunk_size)
 
 
-def load_engine(
-  config,
-  prefix: str,
-  heads: "Heads",
-  dtype: str = "float32",
-  top_k: int = 5,
-  is_labelled: bool = False,
-):
+def load_engine(config, prefix: str, heads: "Heads", dtype: str = "float32", top_k: int = 5):
   """Loads what computes the guesses: a `load_model.LoadedFunction`, for `MaskedWordsProcessor`.
 
   The other arguments are those of `from_checkpoint`.
@@ -103,12 +96,10 @@ def load_engine(
     config: of the model, a `BertConfig`.
     prefix: of its checkpoint.
     heads: of `heads_of`.
-    is_labelled: whether it also reads `masked_lm_ids` `[B, P]`, the right pieces, and gives their
-      `label_probabilities` `[B, P]`.
   """
   return load_model.load_graph(
     _graph(config, min(top_k, config.vocab_size), heads, dtype),
-    (*_INPUTS, "masked_lm_ids") if is_labelled else _INPUTS,
+    _INPUTS,
     prefix,
     () if heads.next_sentence else _WITHOUT_NEXT_SENTENCE,
   )
@@ -216,9 +207,6 @@ def _graph(config, top_k, its_heads: Heads, dtype="float32"):
     logits = heads.masked_lm_logits(guesser, vectors, model.get_embedding_table())  # [B*P, V]
     logits = tf.reshape(logits, [*tf.unstack(tf.shape(positions)), -1])  # [B, P, V]
     outputs = _likeliest(logits, top_k)
-    if "masked_lm_ids" in features:
-      losses = tf.nn.sparse_softmax_cross_entropy_with_logits(features["masked_lm_ids"], logits)
-      outputs["label_probabilities"] = tf.exp(-losses)
     if its_heads.replaced:
       # At 0, which padded positions name, nothing is put.
       filled = replaced_tokens.put(ids, positions, outputs["ids"][:, :, 0])

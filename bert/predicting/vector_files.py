@@ -1,4 +1,4 @@
-"""Vectors of texts in files: the original's lines of JSON, NumPy's `.npz`, TFRecord.
+"""Vectors of texts in files: the original's lines of JSON, and NumPy's `.npz`.
 
   layout = Layout(layers=[-1], hidden_size=768, is_pooled=True, token_length=18)
   WRITERS["npz"]("vectors.npz", results, layout)      # an iterator of TextVectors
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.io import atomic_files, record_files
+from bert.io import atomic_files
 from bert.io.text_lines import written_output
 
 
@@ -204,30 +204,4 @@ class _Column:
       shutil.copyfileobj(self._aside, entry, 1 << 20)
 
 
-# ---------------------------------------------------------------------------------------------
-# Records.
-
-
-def write_tfrecord(path: str, results: Iterable[TextVectors], layout: Layout) -> int:
-  """Writes a `tf.train.Example` for each text, and returns their number.
-
-  `linex_index`; `layers`; `input_ids`; `tokens`, joined by spaces; `vectors`, floats in the order
-  of `shape`: `[S, L, W]`, or `[L, W]` for pooled ones.
-  """
-  return record_files.write_records(
-    path,
-    (
-      {
-        "linex_index": index,
-        "layers": layout.layers,
-        "input_ids": result.input_ids,
-        "tokens": " ".join(result.tokens),
-        "shape": result.vectors.shape,
-        "vectors": result.vectors,
-      }
-      for index, result in enumerate(results, start=layout.first_index)
-    ),
-  )
-
-
-WRITERS = {"jsonl": write_jsonl, "npz": write_npz, "tfrecord": write_tfrecord}
+WRITERS = {"jsonl": write_jsonl, "npz": write_npz}

@@ -20,7 +20,6 @@ from absl import logging
 from apache_beam.metrics import Metrics
 
 from bert.clusters import attempts, pipelines
-from bert.io.record_files import RecordError, read_manifest
 from bert.io.tfrecord_bytes import framed
 from bert.pretraining import blocks, piece_tables, record_output
 from bert.pretraining.record_settings import RecordSettings
@@ -52,7 +51,6 @@ def create_records(
     CorpusError: the text is empty.
     WorkError: a worker could not use the text or write a file.
     RunnerError: the options cannot be read, or the runner failed.
-    RecordError: the files are not where this process looks for them.
   """
   total_bytes = text_files.total_bytes(input_files)
   block_size = blocks.block_bytes(total_bytes)
@@ -78,14 +76,13 @@ def create_records(
   statistics = settings.new_statistics(total_bytes=total_bytes)
   counts = pipelines.counted(pipelines.run(pipeline, beam_args), _COUNTERS)
   attempts.remove_remains(output_files)
-  if counts:
-    for name in corpus_statistics.COUNTS:
-      setattr(statistics, name, counts.get(name, 0))
-    statistics.log()
-  records = counts.get("records", 0) if counts else _records_in(output_files)
+  records = counts.get("records", 0)
   if not records:
     record_output.remove_records(output_files)
     raise text_files.CorpusError(f"There is no text in {', '.join(input_files)}.")
+  for name in corpus_statistics.COUNTS:
+    setattr(statistics, name, counts.get(name, 0))
+  statistics.log()
   logging.info("Wrote %d total instances", records)
   return records
 
@@ -145,15 +142,3 @@ class WriteFile(beam.DoFn):
         for bucket in element[1]:
           for record, tokens in bucket:
             files.write_framed(record, tokens)
-
-
-def _records_in(output_files: Sequence[str]) -> int:
-  """Returns the number of records in files, by their manifests."""
-  manifests = [read_manifest(path) for path in output_files]
-  missing = [p for p, m in zip(output_files, manifests, strict=True) if "records" not in m]
-  if missing:
-    raise RecordError(
-      f"{missing[0]}: its manifest cannot be read, so this file was not finished, or the workers "
-      "wrote it to a disk of their own. The output must be a path that all machines share."
-    )
-  return sum(manifest["records"] for manifest in manifests)

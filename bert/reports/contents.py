@@ -75,8 +75,6 @@ def of_examples(examples: Examples, most_cases: int) -> dict[str, Any]:
     "scores": dict(examples.scores),
     "num_wrong": _num_wrong(cases),
     "num_wrong_shown": _num_wrong([cases[n] for n in first]),
-    "item_name": shown.item_name,
-    "labels_may_err": shown.labels_may_err,
     "loss_name": shown.loss_name,
     "loss_help": shown.loss_help,
     "group_name": shown.group_name,

@@ -55,7 +55,7 @@ _REQUESTS = {
   "h": "help",
   "?": "help",
   "helpfull": "helpfull",
-  "helpxml": "helpxml",
+  "helpxml": "helpfull",
   "version": "version",
   "only_check_args": "only_check_args",
 }
@@ -343,8 +343,6 @@ def _answer(request: str, program: str, doc: str | None) -> NoReturn:
   """Prints what `--help`, `--version` and the like asked for, and exits with code 0."""
   if request == "version":
     print(installation.version_line())
-  elif request == "helpxml":
-    print(on_request.module("help").format_xml(program, doc))
   else:
     print(on_request.module("help").format_help(program, doc, full=request == "helpfull"))
   sys.stdout.flush()

@@ -55,11 +55,6 @@ def settings_of(teacher: load_run.Run) -> RunSettings:
   settings = run_settings.from_flags()
   distill_flags.check(settings)
   run_distillation.check_folder(settings, teacher)
-  if settings.cache_teacher:
-    raise UsageError(
-      "--cache_teacher is for --method=logits: of records, the teacher's answers would take more "
-      "room than the corpus."
-    )
   if not settings.init_checkpoint and not settings.bert_config_file:
     settings = settings.replace(init_checkpoint=settings.teacher)
   distill_flags.check_tinybert(settings)

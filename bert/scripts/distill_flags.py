@@ -84,12 +84,6 @@ def define_flags(*, on_records: bool, takes_texts: bool) -> None:
         "Texts to learn from without labels, beside the training set: a text in each line, or two "
         "separated by a tab; or a .csv, .tsv or .jsonl with the columns text_a and text_b.",
       )
-    flags.DEFINE_bool(
-      "cache_teacher",
-      False,
-      "Compute the teacher's outputs once, before training, and read them from "
-      "OUTPUT_DIR/train_taught.tf_record. Saves time from the second epoch on.",
-    )
   _define_tinybert()
 
 
@@ -212,10 +206,10 @@ def check_tinybert(settings: RunSettings) -> None:
       "--method=tinybert needs --stage=task, with the teacher of a task; or --stage=general, with "
       "a pre-trained one and --input_file."
     )
-  unused = ["label_weight", *(["cache_teacher"] if settings.stage in ("general", "layers") else [])]
-  for name in unused:
-    if name in settings.given and settings.get(name):
-      raise command_line.UsageError(f"--{name} has no effect with --method=tinybert. Leave it out.")
+  if "label_weight" in settings.given and settings.label_weight:
+    raise command_line.UsageError(
+      "--label_weight has no effect with --method=tinybert. Leave it out."
+    )
   for name, needed in _NOT_FOR_LAYERS.items():
     if settings.get(name, needed) != needed and settings.stage != "predictions":
       raise command_line.UsageError(

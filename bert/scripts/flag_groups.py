@@ -114,31 +114,6 @@ def _define_general_flags() -> None:
     )
 
 
-class _SwitchParser(flags.EnumParser):
-  """The parser of `define_switch`."""
-
-  def __init__(self, values: Iterable[str]):
-    super().__init__(list(values), case_sensitive=False)
-
-  def parse(self, argument: str) -> str | None:
-    """Returns a value; the first one for a bare flag, None for its negation."""
-    if argument is None or argument.lower() == "false":
-      return None
-    return self.enum_values[0] if argument.lower() == "true" else super().parse(argument)
-
-  def flag_type(self) -> str:
-    return "string enum"
-
-
-def define_switch(name: str, values: Iterable[str], help: str) -> None:
-  """Defines a flag that is both a switch and a choice; None unless it is given.
-
-  `--name` alone is the first of `values`, `--name=VALUE` one of them, and `--noname` is None.
-  """
-  parser, serializer = _SwitchParser(values), flags.ArgumentSerializer()
-  flags.DEFINE_flag(flags.Flag(parser, serializer, name, None, help, boolean=True))
-
-
 def own_names(flag_values: flags.FlagValues = FLAGS) -> list[str]:
   """All flag names but those of libraries, in order.
 

@@ -15,8 +15,7 @@ and ignored."""
 
 # Understood on every command line, but no absl flags of a script.
 _SPECIAL_WORDS = {
-  "--help, -h, -?": "Show the script's flags and exit. --helpfull adds those of the absl library; "
-  "--helpxml is for programs.",
+  "--help, -h, -?": "Show the script's flags and exit. --helpfull adds those of the absl library.",
   "--version": "Show the version and exit.",
   "--flagfile=FILE": "Insert flags from a file, one on each line; # starts a comment.",
   "--undefok=NAME,...": "Do not warn when these flags are unknown.",
@@ -46,34 +45,6 @@ def format_help(program: str, doc: str | None = None, full: bool = False) -> str
     title = "The absl library (its log files are not used here):"
     sections.append("\n".join([title, *_absl_help(width)]))
   return "\n\n".join(sections)
-
-
-def format_xml(program: str, doc: str | None = None) -> str:
-  """Returns the text of `--helpxml`: every flag, with the elements that absl writes."""
-  from xml.etree import ElementTree  # Rarely needed, and not free to import.
-
-  def add(parent, **texts):
-    for name, text in texts.items():
-      ElementTree.SubElement(parent, name).text = "" if text is None else str(text)
-
-  root = ElementTree.Element("AllFlags")
-  add(root, program=program, usage=doc or "")
-  own = set(flag_groups.own_names())
-  for name in sorted(FLAGS):
-    flag = FLAGS[name]
-    if name == flag.name:
-      key = {"key": "yes"} if name in own else {}
-      add(
-        ElementTree.SubElement(root, "flag"),
-        **key,
-        name=name,
-        meaning=flag.help or "",
-        default=flag.default,
-        current=flag.value,
-        type=flag.flag_type(),
-      )
-  ElementTree.indent(root)
-  return ElementTree.tostring(root, "unicode", xml_declaration=True)
 
 
 def _absl_help(width: int) -> list[str]:

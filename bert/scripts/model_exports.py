@@ -11,26 +11,23 @@ Letters in shapes: R = rows, S = sequence length.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from absl import logging
 
 from bert.checkpoints import model_files, sentence_pooling
 from bert.exporting import model_card, model_folder
 from bert.exporting.model_files import FILES
 from bert.exporting.model_folder import Described
-from bert.io import atomic_files, filesystem, installation, text_lines
+from bert.io import atomic_files, filesystem, installation
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, run_files
 from bert.scripts.run_settings import RunSettings
-from bert.tasks import classification, kinds
-from bert.text.tokenizer import Tokenizer
+from bert.tasks import kinds
 
 SAVED_MODEL = "saved_model"
 FORMATS = (SAVED_MODEL, *FILES)
-INT8 = ("dynamic", "static")
 
 # What TensorFlow's models of an export are called.
 _SAVED_MODELS = ("encoder", "preprocess", "task")
@@ -41,18 +38,14 @@ _OWN = {
   *(model_folder.ACCURACY, "config.json", "tokenizer.json", "tokenizer_config.json"),
   *("special_tokens_map.json", "vocab.txt", "spiece.model", "vocab.json", "merges.txt"),
 }
-# Activations' ranges hardly change with more, and each batch is kept.
-_MOST_TEXTS = 512
-_BATCH_SIZE = 8
 
 
 class Wanted(NamedTuple):
   """What is asked for, beside the model."""
 
   formats: Sequence[str]  # of `FORMATS`
-  int8: str | None = None  # of `INT8`
+  int8: bool = False
   float16: bool = False
-  calibration_file: str | None = None  # texts, for static int8
   eval_file: str | None = None  # labelled, for the report
 
   @classmethod
@@ -65,7 +58,7 @@ class Wanted(NamedTuple):
     """
     wanted = cls(
       tuple(dict.fromkeys(filter(None, map(str.strip, settings.format)))),
-      *(settings.int8, settings.float16, settings.calibration_file, settings.eval_file),
+      *(settings.int8, settings.float16, settings.eval_file),
     )
     wanted.check()
     return wanted
@@ -77,7 +70,7 @@ class Wanted(NamedTuple):
 
   def precisions(self, format_name: str) -> list[str]:
     """Lists the precisions of a format that are asked for."""
-    asked = {"float32": True, "float16": self.float16, "int8": self.int8 is not None}
+    asked = {"float32": True, "float16": self.float16, "int8": self.int8}
     return [name for name in FILES[format_name] if asked[name]]
 
   def check(self) -> None:
@@ -89,7 +82,7 @@ class Wanted(NamedTuple):
       )
     if not self.formats:
       raise command_line.UsageError(f"--format is empty: give some of {', '.join(FORMATS)}.")
-    for flag in ("int8", "float16", "calibration_file", "eval_file"):
+    for flag in ("int8", "float16", "eval_file"):
       if getattr(self, flag) and not self.others:
         raise command_line.UsageError(
           f"--{flag} is for other formats than --format={names}, whose models are float32: add "
@@ -97,17 +90,8 @@ class Wanted(NamedTuple):
         )
     if self.float16 and not any("float16" in FILES[name] for name in self.others):
       raise command_line.UsageError(f"--float16 is for litert; --format={names} has no such model.")
-    if self.int8 == "static" and not self.calibration_file:
-      raise command_line.UsageError(
-        "--int8=static needs --calibration_file, some hundred typical texts, one per line. Without "
-        "texts: --int8=dynamic."
-      )
-    if self.calibration_file and self.int8 != "static":
-      raise command_line.UsageError("--calibration_file is for --int8=static only.")
-    for flag in ("calibration_file", "eval_file"):
-      path = getattr(self, flag)
-      if path and not filesystem.is_file(path):
-        raise command_line.UsageError(f"--{flag}={path} does not exist.")
+    if self.eval_file and not filesystem.is_file(self.eval_file):
+      raise command_line.UsageError(f"--eval_file={self.eval_file} does not exist.")
     for name in self.others:
       _WRITERS[name][0]()
 
@@ -149,7 +133,6 @@ def export(
   wanted: Wanted,
   model: Described,
   checkpoint: str,
-  tokenizer: Tokenizer,
   write_saved_models: Callable[[str], None],
 ) -> None:
   """Writes a folder, whole or not at all.
@@ -159,7 +142,6 @@ def export(
     wanted: what to write.
     model: what is known of the model.
     checkpoint: prefix of the weights.
-    tokenizer: of the model.
     write_saved_models: writes TensorFlow's models into the folder that it gets.
 
   Raises:
@@ -172,10 +154,6 @@ def export(
       f"--eval_file={wanted.eval_file}: {checkpoint} was not fine-tuned for a task, so there is "
       "nothing to score. Omit it."
     )
-  batches = None
-  if wanted.int8 == "static":
-    texts = read_texts(wanted.calibration_file)
-    batches = list(batches_of(texts, tokenizer, model.max_seq_length))
   graph = _graph_of(model, checkpoint)
   with atomic_files.folder_written_whole(export_dir) as folder:
     with _naming(export_dir, folder):
@@ -189,7 +167,7 @@ def export(
         run_files.write_label_map(folder, labels)
       for name in wanted.others:
         os.makedirs(os.path.join(folder, name))
-        _WRITERS[name][1](graph, folder, wanted, batches)
+        _WRITERS[name][1](graph, folder, wanted)
       report = _report(folder, wanted, model, trained_in)
       model_card.write(folder, model, _name_of(checkpoint), report)
   logging.info("Wrote %s: %s.", export_dir, ", ".join(wanted.formats))
@@ -283,59 +261,19 @@ def describe(settings: RunSettings, config: BertConfig, with_head: bool = True) 
 
 
 # ---------------------------------------------------------------------------------------------
-# Texts to calibrate with.
-
-
-def read_texts(path: str) -> list[str]:
-  """Reads texts or pairs, one per line, the first few hundred.
-
-  Raises:
-    UsageError: there is none.
-  """
-  texts = [line for line in text_lines.read_lines(path) if line.strip()]
-  if not texts:
-    raise command_line.UsageError(
-      f"--calibration_file={path} has no text: give some hundred typical ones, one per line."
-    )
-  if len(texts) > _MOST_TEXTS:
-    logging.info("%s: taking the first %d of %d texts.", path, _MOST_TEXTS, len(texts))
-  return texts[:_MOST_TEXTS]
-
-
-def batches_of(
-  texts: Sequence[str], tokenizer: Tokenizer, max_seq_length: int
-) -> Iterator[dict[str, np.ndarray]]:
-  """Makes batches of texts, or of pairs with ||| between them: int32 `[R, S]` by name."""
-  rows = []
-  for text in texts:
-    example = classification.InputExample(None, *text_lines.split_pair(text))
-    rows.append(classification.join_texts(example, max_seq_length, tokenizer))
-  rows.sort(key=lambda row: len(row[0]))
-  for start in range(0, len(rows), _BATCH_SIZE):
-    chosen = rows[start : start + _BATCH_SIZE]
-    length = max(len(tokens) for tokens, _ in chosen)
-    padded = [
-      classification.padded(tokens, segments, length, tokenizer) for tokens, segments in chosen
-    ]
-    yield {name: np.array([row[name] for row in padded], np.int32) for name in padded[0]}
-
-
-# ---------------------------------------------------------------------------------------------
 # Formats: what each needs, and what writes it.
-
-Batches = Sequence[Mapping[str, np.ndarray]] | None
 
 
 def _need_litert() -> None:
   """TensorFlow has the converter."""
 
 
-def _write_litert(graph: Any, folder: str, wanted: Wanted, batches: Batches) -> None:
+def _write_litert(graph: Any, folder: str, wanted: Wanted) -> None:
   from bert.exporting import litert
 
   for precision in wanted.precisions("litert"):
     path = os.path.join(folder, FILES["litert"][precision])
-    litert.write(graph, path, precision, batches if precision == "int8" else None)
+    litert.write(graph, path, precision)
 
 
 def _need_onnx() -> None:
@@ -343,7 +281,7 @@ def _need_onnx() -> None:
     import onnx  # noqa: F401
 
 
-def _write_onnx(graph: Any, folder: str, wanted: Wanted, batches: Batches) -> None:
+def _write_onnx(graph: Any, folder: str, wanted: Wanted) -> None:
   from bert.exporting.onnx import writer
 
   files = {name: os.path.join(folder, file) for name, file in FILES["onnx"].items()}
@@ -352,10 +290,7 @@ def _write_onnx(graph: Any, folder: str, wanted: Wanted, batches: Batches) -> No
     return
   from bert.exporting.onnx import quantization
 
-  if batches is None:
-    quantization.quantize_dynamic(files["float32"], files["int8"])
-  else:
-    quantization.quantize_static(files["float32"], files["int8"], batches)
+  quantization.quantize_dynamic(files["float32"], files["int8"])
 
 
 _WRITERS = {"onnx": (_need_onnx, _write_onnx), "litert": (_need_litert, _write_litert)}

@@ -1,61 +1,23 @@
 """What a report says of a run of pre-training, and of any other that learned no task."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from absl import logging
-
-from bert import tokenization
-from bert.checkpoints import model_files
-from bert.io.wording import in_one_message
-from bert.model.configuration import BertConfig
-from bert.reports import masked_words
 from bert.reports.subject import Subject
-from bert.scripts import pretraining_data
 from bert.tasks import kinds
 
-_MOST_RECORDS = 200
 # The result that counts, of those that a run has: of words, or ELECTRA's of all tokens.
 _HEADLINES = ("masked_lm_accuracy", "disc_accuracy", "loss")
 
 
-def complete(
-  subject: Subject, prefix: str, config: BertConfig, facts: Mapping[str, Any], is_answered: bool
-) -> None:
-  """Adds what a run of pre-training has.
-
-  Args:
-    subject: of the run, with its flags and results.
-    prefix: of its checkpoint.
-    config: of the model.
-    facts: of the run.
-    is_answered: whether masked words are guessed.
-  """
+def complete(subject: Subject, facts: Mapping[str, Any]) -> None:
+  """Adds what a run of pre-training has to the subject, which has its flags and results."""
   subject.task = "Pre-training"
   found = [name for name in _HEADLINES if name in subject.results]
   subject.headline = found[0] if found else _HEADLINES[0]
   subject.usage = _usage(subject.folder)
   if objective := facts.get("objective") or subject.flags.get("objective"):
     subject.facts = {**subject.facts, "objective": str(objective)}
-  if not is_answered:
-    return
-  try:
-    subject.examples = _examples(subject, prefix, config, facts)
-    if subject.examples is None:
-      why = "the records have no masks, or the model has no head for masked words"
-      subject.missing = [*subject.missing, f"There are no examples: {why}."]
-  except (ValueError, OSError) as error:
-    subject.missing = [*subject.missing, f"There are no examples: {in_one_message(error)}"]
-    logging.warning("The report has no examples: %s", in_one_message(error))
-
-
-def _examples(subject: Subject, prefix: str, config: BertConfig, facts: Mapping[str, Any]):
-  flag = "eval_input_file" if subject.flags.get("eval_input_file") else "input_file"
-  files = pretraining_data.find_files(flag, subject.flags.get(flag) or "")
-  vocab_file = model_files.need_vocabulary(os.path.dirname(prefix))
-  tokenizer = tokenization.load_tokenizer(vocab_file, facts.get("do_lower_case", True))
-  return masked_words.examples_of(config, prefix, tokenizer, files, _MOST_RECORDS)
 
 
 def _usage(folder: str) -> dict[str, str]:

@@ -65,9 +65,8 @@ def subject_of(folder: str, chosen: Chosen) -> Subject:
   facts = reading.read_facts(prefix)
   if not learned_no_task(facts):
     return _of_task(folder, chosen)
-  config = BertConfig.from_json_file(model_files.need_config(folder))
-  subject = _read(folder, config)
-  pretraining_subject.complete(subject, prefix, config, facts, chosen.is_answered)
+  subject = _read(folder, BertConfig.from_json_file(model_files.need_config(folder)))
+  pretraining_subject.complete(subject, facts)
   return subject
 
 

@@ -296,10 +296,9 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
     flags.DEFINE_enum(
       "lr_schedule",
       "original",
-      ["original", "continuous", "one_cycle", "constant"],
+      ["original", "continuous", "constant"],
       "original: the learning rate drops at the end of warm-up. continuous: it decays from its "
-      "peak. one_cycle: it rises and falls as half waves of the cosine. constant: it stays at its "
-      "peak.",
+      "peak. constant: it stays at its peak.",
     )
     flags.DEFINE_float(
       "layerwise_lr_decay",

@@ -58,10 +58,6 @@ class Teaching:
     """Returns the arguments that the `model_fn_builder` of every script has."""
     return run.settings.model_options
 
-  def training_data(self, run: Any, input_fn: Any) -> Any:
-    """Returns the input_fn to train with, in the place of the run's own."""
-    return input_fn
-
 
 class Run:
   """One run: its settings, its model, its data, and the folder of its results.
@@ -216,7 +212,6 @@ class Run:
   def _train(self) -> None:
     settings = self.settings
     input_fn, sizes = self.training_data()
-    input_fn = self.teaching.training_data(self, input_fn)
     eval_spec = self._eval_spec() if settings.eval_every_steps else None
     logging.info("***** Running training *****")
     log_sizes(sizes, settings.train_batch_size)

@@ -29,8 +29,6 @@ class Options:
 
   output_dir: str  # folder of all runs
   do_predict: bool  # whether to predict the test sets with the best runs
-  keep_checkpoints: str  # which runs keep their checkpoints: `best`, `all` or `none`
-  redo: bool  # whether runs of other settings are removed and repeated, instead of refused
   parallel_runs: int  # number of runs side by side
   report: bool  # whether to write report.html
   # Numbers of the GPUs over which runs are spread; empty: each run sees all.
@@ -74,18 +72,14 @@ class GlueSweep(Sweep[GridRun]):
     self._flags_of_runs = flags_of_runs
 
   def _check_folders(self):
-    """Refuses folders with files of another run; `redo` removes them if a sweep made them."""
+    """Refuses folders with files of another run, and removes those that came to nothing."""
     conflicts = self.conflicts()
-    at_stake = {run for run in conflicts if glue_runs.has_something_to_lose(run.folder)}
-    redo = self._options.redo
-    # Files that this script did not make are never removed.
-    refused = [run for run in at_stake if not (redo and run_states.read_state(run.folder))]
+    refused = [run for run in conflicts if glue_runs.has_something_to_lose(run.folder)]
     if refused:
       first = min(refused, key=lambda run: run.folder)
       raise ValueError(
         f"{len(refused)} of the runs were made with other settings. {first.folder}: "
-        f"{conflicts[first]}. Give the same flags, another --output_dir, or --redo to remove and "
-        "repeat what run_glue.py has made."
+        f"{conflicts[first]}. Give the same flags, or another --output_dir."
       )
     for run, why in conflicts.items():
       logging.warning("Repeating %s: %s.", run, why)
@@ -97,10 +91,6 @@ class GlueSweep(Sweep[GridRun]):
     for jobs in (self._prediction_jobs, self._diagnostic_jobs):
       if self._options.do_predict and not self.is_stopped:
         self.processes.run(jobs())
-    if self._options.keep_checkpoints == "none" and not (self.is_stopped or self.problems):
-      for run in self.outcomes:
-        if glue_runs.is_finished(run):
-          glue_runs.remove_checkpoints(run.folder)
 
   def _report(self):
     """Writes the submission, and returns the report."""
@@ -144,8 +134,6 @@ class GlueSweep(Sweep[GridRun]):
     self._remove_superfluous()
 
   def _remove_superfluous(self):
-    if self._options.keep_checkpoints == "all":
-      return
     for task in {run.task for run in self.outcomes}:
       for run in glue_runs.superfluous(self._outcomes_of(task)):
         glue_runs.remove_checkpoints(run.folder)

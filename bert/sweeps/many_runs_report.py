@@ -1,7 +1,6 @@
 """The report of many runs: a table of each metric's mean, spread and interval, and JSON."""
 
 import dataclasses
-import glob
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -107,8 +106,6 @@ class ManyRunsReport(SweepReport):
         f"Best run: {self._best.run}, {self._best.run.folder}. The dev set chose it, and its score "
         "on that set is therefore too high to expect elsewhere; the mean is not."
       )
-    if note := _note_on_disk(self._outcomes):
-      notes.append(note)
     return notes
 
   def _head(self):
@@ -138,17 +135,3 @@ def _json_of(outcome: Outcome) -> dict:
   names = ("results", "metrics", "collapsed", "failure", "examples", "seconds")
   values = {name: getattr(outcome, name) for name in names}
   return {"seed": outcome.run.seed, "folder": outcome.run.folder, **values}
-
-
-def _note_on_disk(outcomes: Sequence[Outcome]) -> str | None:
-  """Says how much the checkpoints take, where runs keep several."""
-  paths = [
-    glob.glob(os.path.join(glob.escape(outcome.run.folder), "model.ckpt-*")) for outcome in outcomes
-  ]
-  if not any(sum(path.endswith(".index") for path in each) > 1 for each in paths):
-    return None
-  size = sum(os.path.getsize(path) for each in paths for path in each)
-  return (
-    f"The runs' checkpoints take {size / 1e9:.1f} GB; --keep_checkpoint_max=1 keeps the newest of "
-    "each run alone."
-  )

@@ -92,8 +92,6 @@ class Shown:
     loss_name: what `Case.loss` is called.
     loss_help: how it is computed, a sentence.
     group_name: what `Case.group` is.
-    item_name: what examples are called, a plural.
-    labels_may_err: whether what is right was said by people, who err.
     part_name: what the parts are: the plural of a word; "" where answers have none.
     number_name: what answers are numbers of, to be drawn over the gold ones; "" of others.
     classes: names in the order of the rows of a confusion matrix; none where there is none.
@@ -102,8 +100,6 @@ class Shown:
   loss_name: ClassVar[str] = ""
   loss_help: ClassVar[str] = ""
   group_name: ClassVar[str] = ""
-  item_name: ClassVar[str] = "examples"
-  labels_may_err: ClassVar[bool] = True
   part_name: ClassVar[str] = ""
   number_name: str = ""
   classes: Sequence[str] = ()

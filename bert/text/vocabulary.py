@@ -29,6 +29,7 @@ from bert.tokenization import BasicTokenizer, WordpieceTokenizer
 
 RESERVED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
+_MAX_INPUT_WORDS = 500_000
 _MAX_PIECE_CHARS = 50  # longer pieces occur only in tables and addresses
 
 _UNUSED = re.compile(r"\[unused(\d+)\]")
@@ -47,7 +48,7 @@ def learn_vocabulary(
   num_unused: int = 0,
   min_count: int = 2,
   max_unique_chars: int = 1000,
-  max_input_words: int = 500_000,
+  max_input_words: int = _MAX_INPUT_WORDS,
 ) -> list[str]:
   """Learns a vocabulary of exactly `vocab_size` tokens, in the order of their ids.
 
@@ -270,11 +271,7 @@ class TokenSplitter:
 
 
 def find_new_pieces(
-  counts: WordCounts,
-  vocab: Sequence[str],
-  number: int,
-  min_count: int = 2,
-  max_input_words: int = 500_000,
+  counts: WordCounts, vocab: Sequence[str], number: int, min_count: int = 2
 ) -> list[str]:
   """Finds tokens whose addition to a vocabulary makes a text shorter.
 
@@ -300,7 +297,7 @@ def find_new_pieces(
     if count >= min_count and len(tokenizer.tokenize(word)) > 1
   }
   # More than needed, because pieces that overlap with others turn out to be rarely used.
-  candidates = learn_pieces(broken, 2 * number, min_count, max_input_words, set(vocab))
+  candidates = learn_pieces(broken, 2 * number, min_count, _MAX_INPUT_WORDS, set(vocab))
   gains = _gains_of_pieces(candidates, broken, spelled)
   useful = {piece: gain for piece, gain in gains.items() if gain > 0}
   pieces = _most_frequent(useful, number - len(characters))

@@ -134,10 +134,6 @@ class RecordInputFn:
       else _trim(parsed, self.length_features, self.round_length_to)
     )
 
-  def again(self, **changes: Any) -> "RecordInputFn":
-    """Returns the same with other arguments."""
-    return dataclasses.replace(self, **changes)
-
   def explain_error(self, error: Exception) -> ValueError | None:
     """Finds the record behind a TensorFlow error, reading all files again; None if none is bad."""
     about_data = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)

@@ -1,11 +1,8 @@
 """The learning rate over time: warm-up, then a decay to 0."""
 
-import math
-
 import tensorflow as tf
 
-SCHEDULES = ("original", "continuous", "one_cycle", "product", "constant")
-_FIRST_OF_CYCLE = 1 / 25
+SCHEDULES = ("original", "continuous", "product", "constant")
 
 
 def learning_rate_at(
@@ -28,12 +25,11 @@ def learning_rate_at(
       have a fraction, as in ELECTRA.
     schedule: `original`: after warm-up the line from `init_lr` at step 0 to 0 at the end, so the
       rate falls by `num_warmup_steps / num_train_steps` at once (google-research/bert PR #1374).
-      `continuous`: the line from `init_lr` at the end of the warm-up. `one_cycle`: half a wave of
-      the cosine up, from a 25th of `init_lr`, and another one down to 0 (arXiv:1708.07120, in the
-      form of PyTorch's OneCycleLR). `product`: the line of `original` times
-      `min(1, step / num_warmup_steps)`, so the rate never jumps (google-research/electra,
-      model/optimization.py). `constant`: `init_lr` after the warm-up, to the end.
-    poly_power: the decaying line to this power; `one_cycle` and `constant` have none.
+      `continuous`: the line from `init_lr` at the end of the warm-up. `product`: the line of
+      `original` times `min(1, step / num_warmup_steps)`, so the rate never jumps
+      (google-research/electra, model/optimization.py). `constant`: `init_lr` after the warm-up, to
+      the end.
+    poly_power: the decaying line to this power; `constant` has none.
     start_warmup_step: warm-up starts here. As in ALBERT, rates before it are negative with
       `original` and `product`.
 
@@ -45,8 +41,6 @@ def learning_rate_at(
     [0.0, 0.5, 0.8, 0.1, 0.0, 0.0]
     >>> [round(float(learning_rate_at(s, 1.0, 10, 2, "continuous")), 3) for s in (1, 2, 6, 10)]
     [0.5, 1.0, 0.5, 0.0]
-    >>> [round(float(learning_rate_at(s, 1.0, 10, 4, "one_cycle")), 3) for s in (0, 2, 4, 7, 10)]
-    [0.04, 0.52, 1.0, 0.5, 0.0]
     >>> [round(float(learning_rate_at(s, 1.0, 10, 2, "product")), 3) for s in (0, 1, 2, 9, 10)]
     [0.0, 0.45, 0.8, 0.1, 0.0]
     >>> [float(learning_rate_at(s, 1.0, 10, 2, "constant")) for s in (0, 1, 2, 9)]
@@ -55,8 +49,6 @@ def learning_rate_at(
   warmup, total = float(num_warmup_steps or 0), float(num_train_steps)
   step = tf.cast(step, tf.float32)
   position, since_start = tf.minimum(step, total), step - float(start_warmup_step)
-  if schedule == "one_cycle":
-    return init_lr * _one_cycle(position, total, warmup)
   if schedule == "constant":
     share = tf.ones_like(position)
   elif schedule == "continuous":
@@ -72,10 +64,3 @@ def learning_rate_at(
   if schedule == "product":
     return decayed * tf.minimum(1.0, since_start / warmup)
   return tf.where(since_start < warmup, init_lr * (since_start / warmup), decayed)
-
-
-def _one_cycle(step, total: float, warmup: float):
-  """Computes the share of the peak learning rate: float32, shape of `step`."""
-  down = 0.5 * (1.0 + tf.cos(math.pi * (step - warmup) / max(total - warmup, 1.0)))
-  up = 0.5 * (1.0 - tf.cos(math.pi * step / max(warmup, 1.0)))
-  return tf.where(step < warmup, _FIRST_OF_CYCLE + (1.0 - _FIRST_OF_CYCLE) * up, down)

@@ -12,7 +12,6 @@ vocabulary size, N = sequences and M = masked words or tokens of a whole evaluat
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ import tensorflow as tf
 from bert import modeling
 from bert.model import families, heads, replaced_tokens
 from bert.model.configuration import BertConfig
-from bert.model.training_flops import pretraining_flops, replaced_token_flops
 
 Features = Mapping[str, tf.Tensor]
 
@@ -135,21 +133,14 @@ def encoder(config, input_ids, features, setting: Setting, **options) -> modelin
   )
 
 
-def _words_and_sizes(features, words: "_Words", flops_of) -> dict[str, Any]:
-  """Returns scalars of a training step; accuracy only where it is logged, see `EstimatorSpec`.
-
-  `flops_of` takes numbers of tokens, pairs of tokens, masked words and examples.
-  """
-  lengths = tf.reduce_sum(tf.cast(features["input_mask"] != 0, tf.float32), axis=1)
+def _words_and_sizes(features, words: "_Words") -> dict[str, Any]:
+  """Returns scalars of a training step; accuracy only where it is logged, see `EstimatorSpec`."""
   num_tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
   num_examples = tf.cast(tf.shape(features["masked_lm_weights"])[0], tf.float32)
-  num_words = tf.math.count_nonzero(features["masked_lm_weights"], dtype=tf.float32)
-  flops = flops_of(num_tokens, tf.reduce_sum(tf.square(lengths)), num_words, num_examples)
   return {
     "masked_lm_loss": words.loss,
     "masked_lm_accuracy": _word_accuracy(features, words),
     "tokens_per_example": num_tokens / num_examples,
-    "gflop_per_example": flops / num_examples * 1e-9,
   }
 
 
@@ -161,7 +152,7 @@ def _masked_words(config, features, setting: Setting, pairs: str, learns_pairs: 
   """Computes the losses of masked tokens, and of pairs where records have their labels."""
   model = encoder(config, features["input_ids"], features, setting)
   words = _word_outputs(config, features, setting, model)
-  summaries = _words_and_sizes(features, words, functools.partial(pretraining_flops, config))
+  summaries = _words_and_sizes(features, words)
   # Without a pooler there is no head for pairs, and ELECTRA's records have none.
   if "next_sentence_labels" not in features or not config.family.has_pooler:
     return Outputs(words.loss, summaries, _word_tensors(features, words))
@@ -341,13 +332,8 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
     is_right = tf.cast(tf.equal(predictions, labels) & (mask > 0), tf.float32)
     return tf.reduce_sum(is_right) / tf.reduce_sum(tf.cast(mask, tf.float32))
 
-  generator_config = _generator_config(config, options)
-
-  def flops_of(tokens, pairs, num_words, _):
-    return replaced_token_flops(config, generator_config, tokens, pairs, num_words)
-
   summaries = {
-    **_words_and_sizes(features, words, flops_of),
+    **_words_and_sizes(features, words),
     "disc_loss": disc_loss,
     "disc_accuracy": disc_accuracy,
   }

@@ -40,7 +40,7 @@ class RunState:
   evaluations_without_improvement: int = 0  # in a row, up to now
   # Whether it went on without an evaluation that keeps the best weights, after one that did.
   left_best: bool = False
-  # Name -> what the run has consumed, for each of `EstimatorSpec.rates`: tokens, FLOPs.
+  # Name -> what the run has consumed, for each of `EstimatorSpec.rates`, such as tokens.
   totals: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
@@ -115,6 +115,7 @@ def saved_run(prefix: str, batch_size: int, seed: int) -> tuple[int, RunState]:
     return step, RunState(seed, examples)
   known = {field.name for field in dataclasses.fields(RunState)}
   state = RunState(**{name: value for name, value in saved["run"].items() if name in known})
+  state.totals.pop("total_GFLOP", None)  # counted by earlier versions
   if state.seed != seed:
     logging.warning("%s continues with its seed %d, not %d.", prefix, state.seed, seed)
   return step, state

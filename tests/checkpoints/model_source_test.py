@@ -94,8 +94,6 @@ def test_a_folder_here_comes_before_a_name(place):
   assert model_source.local_path(BASE) == BASE
   os.rename(place / "run", place / "bert-base-uncased")
   assert identify("bert-base-uncased").kind is Kind.RUN
-  assert not model_source.is_released("bert-base-uncased")
-  assert not model_source.is_released(None)
 
 
 def test_a_released_model_is_downloaded(monkeypatch):
@@ -103,7 +101,6 @@ def test_a_released_model_is_downloaded(monkeypatch):
   assert model_source.located("bert-base-uncased", "cache") == ModelSource(
     Kind.CHECKPOINT_FOLDER, f"cache/{BASE}"
   )
-  assert model_source.is_released("bert-base-uncased")
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ bert.clusters.pipelines.WorkError: a.txt, line 3: 'x' does not fit. [while runni
 """
 
 
-class KilledWorker(Exception):  # noqa: N818 (Dask's name)
-  __module__ = "distributed.scheduler"
+class RpcError(Exception):
+  __module__ = "grpc._channel"
 
 
 def error_of(monkeypatch, error):
@@ -48,7 +48,7 @@ def test_the_message_of_a_worker_is_all_that_is_said(monkeypatch, error):
   assert str(found) == "a.txt, line 3: 'x' does not fit."
 
 
-@pytest.mark.parametrize("error", [RuntimeError("Much\nLost it"), KilledWorker("Much\nLost it")])
+@pytest.mark.parametrize("error", [RuntimeError("Much\nLost it"), RpcError("Much\nLost it")])
 def test_an_error_of_the_runner_is_one_line(monkeypatch, error):
   found = error_of(monkeypatch, error)
   assert isinstance(found, pipelines.RunnerError)
@@ -70,11 +70,3 @@ def test_errors_of_the_input_are_a_workers_message():
     assert str(raised.value) == said
   with pytest.raises(KeyError), pipelines.explained():
     raise KeyError("bug")
-
-
-def test_dask_gets_a_task_for_each_element_unless_an_option_says_how_many():
-  dask = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner"
-  assert pipelines._dask_options([dask]) == ["--dask_partition_size=1"]
-  assert pipelines._dask_options([dask, "--dask_npartitions=9"]) == []
-  assert pipelines._dask_options([dask, "--dask_partition_size", "2"]) == []
-  assert pipelines._dask_options(["--runner=FlinkRunner"]) == []

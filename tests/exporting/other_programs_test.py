@@ -72,7 +72,7 @@ def exported(tmp_path_factory):
     BertModel(config, False, tf.zeros([1, 1], tf.int32))
   model = exports.write_model(base / "model", config, exports.VOCAB, store.variables)
   flags = {"init_checkpoint": model, "export_dir": base / "export", "max_seq_length": 32}
-  Script(export_hub).run_well(**flags, format="onnx", int8="dynamic")
+  Script(export_hub).run_well(**flags, format="onnx", int8=True)
   return base / "export", np.array(Predictor.from_checkpoint(model, max_seq_length=32)(TEXTS))
 
 

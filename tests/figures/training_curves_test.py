@@ -34,18 +34,18 @@ def read(training=None, evaluation=None, folder="run", first=1, every=1, **facts
 LOSS = {"loss": np.linspace(0.6, 0.1, 100)}
 
 
-def draw(*runs: Run, tags=None, references=None, over=None):
+def draw(*runs: Run, tags=None):
   """The figure of `plot_curves`, and its panels by heading."""
   folders = {run.folder: run for run in runs}
   with mock.patch.object(training_curves, "read_run", folders.get), saved_figures() as figures:
-    training_curves.plot_curves([*folders], "a.png", tags, references, over)
+    training_curves.plot_curves([*folders], "a.png", tags)
   [figure] = figures
   return figure, {panel.get_title(loc="left"): panel for panel in figure.axes}
 
 
 def test_a_run_on_disk_becomes_a_picture_on_disk(tmp_path):
   run = write_run(tmp_path / "run")
-  tags = training_curves.plot_curves(run, tmp_path / "a.png", references={"unigram entropy": 7.1})
+  tags = training_curves.plot_curves(run, tmp_path / "a.png")
   assert tags == ["masked_lm_loss", "next_sentence_loss", "masked_lm_accuracy"]
   assert image.imread(tmp_path / "a.png").std() > 0.05
 
@@ -54,29 +54,17 @@ def test_panels_have_names_units_and_curves():
   values = np.linspace(8, 3, 50)
   names = ("loss", "masked_lm_loss", "next_sentence_loss", "masked_lm_accuracy", "examples/sec")
   run = read(dict.fromkeys(names, values), {"loss": [5.0], "masked_lm_loss": [4.0]})
-  figure, panels = draw(run, references={"unigram entropy": 7.1})
+  figure, panels = draw(run)
   assert list(panels) == ["masked LM loss", "next sentence loss", "masked LM accuracy"]
   panel = panels["masked LM loss"]
   assert (panel.get_xlabel(), panel.get_ylabel()) == ("training step", "nats")
   assert panels["masked LM accuracy"].get_ylabel() == "share of right answers"
-  raw, smoothed, evaluation, reference = panel.get_lines()
+  raw, smoothed, evaluation = panel.get_lines()
   np.testing.assert_array_equal(raw.get_ydata(), values)
   assert raw.get_linewidth() < smoothed.get_linewidth()
   assert (list(evaluation.get_xdata()), list(evaluation.get_ydata())) == ([50], [4.0])
-  assert set(reference.get_ydata()) == {7.1}
-  assert set(legend_of(figure)) == {"training, smoothed", "evaluation", "unigram entropy (7.1)"}
+  assert set(legend_of(figure)) == {"training, smoothed", "evaluation"}
   assert len(panels["next sentence loss"].get_lines()) == 2
-
-
-def test_curves_over_what_a_run_has_consumed():
-  training = {"total_GFLOP": 10.0 * np.arange(2, 101, 2), "loss": np.linspace(5, 4, 50)}
-  run = read(training, {"loss": [4.5, 4.0]}, first=2, every=2, best=(100, 4.0))
-  _, panels = draw(run, tags=["loss"], over="total_GFLOP")
-  evaluation = next(line for line in panels["loss"].lines if line.get_label() == "evaluation")
-  np.testing.assert_allclose(evaluation.get_xdata(), [500, 1000])  # of steps 50 and 100
-  assert panels["loss"].get_xlabel() == "total GFLOP"
-  with pytest.raises(ValueError, match=r"--x_axis=total_tokens .* run"):
-    draw(run, over="total_tokens")
 
 
 def test_chosen_tags_alone_are_drawn():
@@ -127,10 +115,10 @@ def test_several_runs_have_a_colour_each_and_one_legend():
     read(LOSS, {"eval_accuracy": [0.5, 0.6, i / 10]}, f"out/rate_{i}/run", best=(100, 0.6))
     for i in range(8)
   ]
-  figure, panels = draw(*runs, references={"chance": 0.7})
+  figure, panels = draw(*runs)
   names = [f"rate_{i}" for i in range(8)]
   legend = legend_of(figure)
-  kinds = {"training, smoothed", "evaluation", "best evaluation", "chance (0.7)"}
+  kinds = {"training, smoothed", "evaluation", "best evaluation"}
   assert set(legend) == {*names, *kinds}, "what differs in the paths"
   looks = {(legend[name].get_color(), legend[name].get_linestyle()) for name in names}
   assert len(looks) == 8

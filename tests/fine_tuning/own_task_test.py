@@ -125,7 +125,7 @@ def test_it_teaches_a_student(name, flags, trained, tmp_path, monkeypatch):
   assert distill_flags.script_of(["distill.py", f"--teacher={trained}"]) == str(FILES[name])
   values = {"teacher": trained, "data_dir": flags["data_dir"], "num_hidden_layers": 1}
   values |= {"do_train": True, "do_eval": True, "learning_rate": 0.01, "train_batch_size": 4}
-  values |= {"save_summary_steps": 1, "cache_teacher": True, "output_dir": tmp_path / "student"}
+  values |= {"save_summary_steps": 1, "output_dir": tmp_path / "student"}
   monkeypatch.setattr(sys, "argv", ["distill.py", *_flags(values)])
   done = Script(distill).run_well(**values)
   assert "From the teacher's run: --max_seq_length=16" in done.err

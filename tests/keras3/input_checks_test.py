@@ -12,7 +12,7 @@ from bert.keras3 import (
   create_classification_dataloader,
   create_multi_task_bert,
   create_optimizer,
-  get_scheduler,
+  get_linear_schedule_with_warmup,
 )
 from tests.kit.keras_models import TINY, random_inputs
 
@@ -113,7 +113,10 @@ def test_inputs_that_are_no_ids(inputs, message):
     (lambda: create_multi_task_bert(BERT(**TINY), []), "There is no task"),
     (lambda: NLPTaskConfig("t", "text_classification", "3"), "num_classes is '3'; it must be a n"),
     (lambda: create_optimizer("2e-5", 10, 1), "init_lr is '2e-5'; it must be a number"),
-    (lambda: get_scheduler("linear", "adam", 1, 2), "The optimizer is 'adam'; create one of Keras"),
+    (
+      lambda: get_linear_schedule_with_warmup("adam", 1, 2),
+      "The optimizer is 'adam'; create one of Keras",
+    ),
   ],
 )
 def test_arguments_that_make_no_model(create, message):

@@ -184,9 +184,7 @@ def both(script, folder, **values):
   [
     {"layers": "-1,0"},
     {"layers": "-1", "similarity": True},
-    pytest.param(
-      {"layers": "-1", "pooling": "mean", "output_format": "tfrecord"}, marks=pytest.mark.slow
-    ),
+    pytest.param({"layers": "-1", "pooling": "mean"}, marks=pytest.mark.slow),
   ],
 )
 def test_vectors_are_those_of_one_process(common, tmp_path, flags):
@@ -271,13 +269,6 @@ def test_flags_that_do_not_go_together_are_told_at_once(script, flags, said, tmp
   files = {"input_file": "in.txt", "output_file": "out.jsonl"}
   assert said in error_of(script, **{"init_checkpoint": "no model", **files, **flags})
   assert os.listdir(tmp_path) == ["in.txt"]
-
-
-def test_a_picture_is_of_one_process(tmp_path):
-  (tmp_path / "in.txt").write_text("good\n")
-  flags = {"init_checkpoint": "x", "input_file": tmp_path / "in.txt", "runner": "beam"}
-  flags |= {"output_file": tmp_path / "out", "plot": tmp_path / "plot.png"}
-  assert "--plot draws the vectors of one process" in error_of(extract_features, **flags)
 
 
 def test_beam_that_is_not_installed(tmp_path, monkeypatch):

@@ -432,7 +432,7 @@ def test_an_export_for_other_engines_answers_as_the_run_did(finished, task, tmp_
     shutil.copy(done.out.parent / "test.tsv", eval_file)
   flags = {"init_checkpoint": done.out, "export_dir": tmp_path / "export", "format": "onnx,litert"}
   # Models of 8 bits take time, and are the same for all tasks.
-  smaller = {"int8": "dynamic"} if task == "ner" else {}
+  smaller = {"int8": True} if task == "ner" else {}
   run(export_hub, **flags, **smaller, eval_file=eval_file)
   assert (tmp_path / "export" / "config.json").is_file()
   for engine in ENGINES:

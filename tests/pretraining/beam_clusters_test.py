@@ -1,4 +1,4 @@
-"""Records by Apache Beam on several processes: Beam's own workers, and a Dask cluster.
+"""Records by Apache Beam on several processes, Beam's own workers.
 
 Alone: python -m pytest -m ci tests/pretraining/beam_clusters_test.py (a minute)
 """
@@ -7,14 +7,12 @@ import pytest
 
 from bert.pretraining import blocks, piece_tables, workers
 from bert.pretraining.record_settings import RecordSettings
-from bert.text import text_files
 from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
 from tests.kit.pretraining_records import framed_records, manifest_of
 
 pytest.importorskip("apache_beam")
 
 from bert.pretraining import beam
-from tests.kit import dask_clusters, dying_worker
 
 pytestmark = pytest.mark.ci
 
@@ -32,13 +30,6 @@ def corpus(tmp_path, monkeypatch):
   return text, sorted(framed_records(tmp_path / "expected"))
 
 
-@pytest.fixture
-def dask(tmp_path):
-  """Arguments of Beam for a cluster of two workers."""
-  with dask_clusters.two_workers(tmp_path) as beam_args:
-    yield f"{beam_args} --dask_npartitions=4"
-
-
 def records_by_beam(text, folder, runner: str) -> list[bytes]:
   """Makes two files of records with Beam; returns all records, sorted."""
   outputs = [folder / "a", folder / "b"]
@@ -53,21 +44,3 @@ def test_several_processes_of_beam_make_the_same_records(corpus, tmp_path):
   text, expected = corpus
   runner = "--runner=DirectRunner --direct_running_mode=multi_processing --direct_num_workers=2"
   assert records_by_beam(text, tmp_path, runner) == expected
-
-
-def test_a_dask_cluster_makes_the_same_records(corpus, tmp_path, dask):
-  text, expected = corpus
-  assert records_by_beam(text, tmp_path, dask) == expected
-
-
-def test_a_worker_that_dies_costs_no_record(corpus, tmp_path, monkeypatch, dask):
-  text, expected = corpus
-  monkeypatch.setattr(beam, "MakeRecords", dying_worker.MakeRecordsAndDie)
-  assert records_by_beam(text, tmp_path, dask) == expected
-  assert (tmp_path / "died").exists()
-
-
-def test_no_text_on_a_runner_that_does_not_count(tmp_path, dask):
-  (tmp_path / "text").write_text("\n \n")
-  with pytest.raises(text_files.CorpusError, match="There is no text"):
-    records_by_beam(tmp_path / "text", tmp_path, dask)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from xml.etree import ElementTree
 
 import hypothesis
 import pytest
@@ -229,13 +228,6 @@ def test_version_is_that_of_the_project(run):
   done = run("--version")
   assert (done.returncode, done.stderr) == (0, "")
   assert done.stdout.split()[:2] == ["bert-alive", bert.__version__]
-
-
-def test_help_as_xml_is_xml(run):
-  done = run("--helpxml")
-  assert (done.returncode, done.stderr) == (0, "")
-  names = {name.text for name in ElementTree.fromstring(done.stdout).iter("name")}
-  assert {"data_dir", "train_batch_size", "verbosity"} <= names
 
 
 @pytest.mark.parametrize(

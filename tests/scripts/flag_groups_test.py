@@ -144,31 +144,6 @@ def test_tpu_flags_are_those_of_the_original(golden_dir, script, cluster):
   assert len(own) == (6 if cluster else 3)
 
 
-@pytest.mark.parametrize(
-  ("word", "value"),
-  [
-    ("--int8", "dynamic"),
-    ("--int8=static", "static"),
-    ("--int8=Dynamic", "dynamic"),
-    ("--int8=true", "dynamic"),
-    ("--noint8", None),
-    ("--int8=false", None),
-    ("--other", None),
-  ],
-)
-def test_a_flag_that_is_a_switch_and_a_choice(word, value):
-  def define():
-    flag_groups.define_switch("int8", ["dynamic", "static"], "8 bits.")
-    flags.DEFINE_bool("other", False, "Another one.")
-
-  with flag_groups.defined_flags(define) as flag_values:
-    command_line.parse(["script.py", word, "--other"])
-    assert flag_values.int8 == value
-    assert flag_values.other  # and not the value of --int8
-    with pytest.raises(command_line.UsageError, match='one of dynamic, static, not "half"'):
-      command_line.parse(["script.py", "--int8=half"])
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize(
   ("script", "flag", "length"),

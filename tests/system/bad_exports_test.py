@@ -134,7 +134,7 @@ EXPORTS = [
   (
     "8 bits of a SavedModel",
     nothing,
-    {"format": "saved_model", "int8": "dynamic"},
+    {"format": "saved_model", "int8": True},
     "--int8 is for",
   ),
   (
@@ -142,26 +142,6 @@ EXPORTS = [
     nothing,
     {"format": "saved_model", "eval_file": "x"},
     "--eval_file is",
-  ),
-  ("an unknown form of 8 bits", nothing, {"int8": "half"}, "one of dynamic, static"),
-  ("no texts to calibrate", nothing, {"int8": "static"}, "--int8=static needs --calibration_file"),
-  (
-    "texts that are not needed",
-    nothing,
-    {"int8": "dynamic", "calibration_file": "{}/texts.txt"},
-    "--calibration_file is for --int8=static",
-  ),
-  (
-    "texts that do not exist",
-    nothing,
-    {"int8": "static", "calibration_file": "{}/no.txt"},
-    "no.txt does not exist",
-  ),
-  (
-    "empty texts",
-    nothing,
-    {"int8": "static", "calibration_file": "{}/empty.txt"},
-    "empty.txt has no text: give some hundred",
   ),
   (
     "a labelled file that is missing",

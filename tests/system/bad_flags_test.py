@@ -186,7 +186,6 @@ _FLAGS = [
     "vocab.txt is not a sentencepiece model",
   ),
   (create_vocab, "--vocab_size=0", "--vocab_size=0"),
-  (create_vocab, "--reserved_tokens=[PAD],[PAD]", "--reserved_tokens="),
   (create_vocab, "--extend={}/vocab.txt", "has no [unusedN] line to replace"),
   (create_vocab, "--extend={}/vocab.txt --extend_by=append", "needs --num_new"),
   (predict, "--saved_model={}/out", "Name one model"),

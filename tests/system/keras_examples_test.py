@@ -30,14 +30,10 @@ def test_a_small_quick_start(output_of):
   assert "Output predictions shape: (4, 3)" in output
 
 
-def test_a_short_training_with_the_kit(output_of, tmp_path):
-  picture = tmp_path / "confusion.png"
-  output = output_of(
-    "train_bert_classification.py", "--max_train_examples=64", "--epochs=1", f"--plots={picture}"
-  )
+def test_a_short_training_with_the_kit(output_of):
+  output = output_of("train_bert_classification.py", "--max_train_examples=64", "--epochs=1")
   assert "Epoch 1: loss 0." in output
   assert 0 <= float(output.split("accuracy: ")[1].split()[0]) <= 1
-  assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Models of ONNX with 8-bit weights: four times smaller, and faster where the processor has VNNI.
 
   quantize_dynamic("model.onnx", "model_quantized.onnx")
-  quantize_static("model.onnx", "model_quantized.onnx", batches)
 
 Weights of matrix products become int8 with a scale for each column, and the table of words int8
 with a scale for each word. What products read becomes uint8 while the model runs. Some columns of
@@ -10,23 +9,19 @@ it are far larger than others, and would take the steps of all (arXiv:2211.10438
 - After a LayerNorm, each column is divided by a factor that follows from gamma, beta and the
   weights, which are multiplied by it: the same product, of columns about as large.
 - After a GELU, each row is divided by its largest value, so a row does not depend on others.
-- Of all, the range of values becomes that of uint8: dynamic, the range that the batch has, so what
-  is computed of a text depends, by a part of a rounding step, on the texts and the padding beside
-  it; static, a range that was measured once on texts for calibration, so it does not.
+- Of all, the range of values that the batch has becomes that of uint8, so what is computed of a
+  text depends, by a part of a rounding step, on the texts and the padding beside it.
 
 All else is float32: attention, LayerNorm, GELU, biases, sums, and products of one vector for each
 sequence, such as a pooler's or a classifier's, which take no time.
 
 Processors without VNNI add two products of 8 bits in 16, which overflows for large weights, so
-their answers differ; with `bits=7` answers are the same on every processor, and less exact.
+their answers differ.
 """
-
-from collections.abc import Iterable, Mapping
 
 import numpy as np
 import onnx
 
-from bert.exporting.onnx import calibration
 from bert.exporting.onnx.names import INT8_BITS
 from bert.exporting.onnx.nodes import MICROSOFT
 from bert.exporting.onnx.rewriting import Rewriting
@@ -39,44 +34,22 @@ _GELUS = ("FastGelu", "Gelu")
 # What a row of GELU's values is divided by is at least this, so that the least value that GELU has,
 # -0.17, becomes -0.1. The scale and the zero point of the row follow.
 _LEAST_TOP = 1.71
-_ROW_SCALE, _ROW_ZERO = calibration.scale_and_zero(-0.1, 1.0)
+_ROW_SCALE = np.float32(1.1 / 255)
+_ROW_ZERO = np.uint8(23)
 
 
-def quantize_dynamic(source: str, target: str, *, bits: int = 8) -> None:
+def quantize_dynamic(source: str, target: str) -> None:
   """Writes a model with 8-bit weights, whose activations get their range from each batch.
 
   Args:
     source: a model that `writer.write` wrote.
     target: the file to write.
-    bits: of weights: 8, or 7 for the same answers on processors without VNNI.
 
   Raises:
     ValueError: the source is damaged, quantized already, or has no product to quantize.
     OSError: a file cannot be read or written.
   """
-  model = _prepared(source)
-  _write(target, _quantized(model, bits))
-
-
-def quantize_static(
-  source: str, target: str, batches: Iterable[Mapping[str, np.ndarray]], *, bits: int = 8
-) -> None:
-  """Writes a model with 8-bit weights, whose activations have ranges measured on texts.
-
-  Args:
-    source: a model that `writer.write` wrote.
-    target: the file to write.
-    batches: texts like those that the model is for, a hundred or more: int `[R, S]` by the names of
-      `task_head.SEQUENCES`.
-    bits: of weights, see `quantize_dynamic`.
-
-  Raises:
-    ValueError: as in `quantize_dynamic`, or there are no batches.
-    OSError: a file cannot be read or written.
-  """
-  model = _prepared(source)
-  names = _activations(Rewriting(model))
-  _write(target, _quantized(model, bits, calibration.measure(model, names, batches)))
+  atomic_files.write_bytes(target, _quantized(_prepared(source)).SerializeToString())
 
 
 def _prepared(path: str) -> onnx.ModelProto:
@@ -93,10 +66,6 @@ def _prepared(path: str) -> onnx.ModelProto:
   if not any(_is_product(rewriting, node) for node in rewriting.old_nodes):
     raise ValueError(f"{path}: the model has no matrix product that is worth quantizing.")
   return _even(rewriting)
-
-
-def _write(path: str, model: onnx.ModelProto) -> None:
-  atomic_files.write_bytes(path, model.SerializeToString())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -123,12 +92,6 @@ def _is_after_gelu(rewriting, node) -> bool:
 def _is_look_up(rewriting, node) -> bool:
   shape: tuple[int, ...] = rewriting.shape(node.input[0]) if node.op_type == "Gather" else ()
   return len(shape) == 2 and shape[0] >= _MIN_WORDS
-
-
-def _activations(rewriting) -> list[str]:
-  """Names the tensors that become uint8 by a range of their own."""
-  products = (node for node in rewriting.old_nodes if _is_product(rewriting, node))
-  return sorted({node.input[0] for node in products if not _is_after_gelu(rewriting, node)})
 
 
 # ---------------------------------------------------------------------------------------------
@@ -172,24 +135,19 @@ def _factors(gamma: np.ndarray, beta: np.ndarray, matrix: np.ndarray) -> np.ndar
 # Eight bits.
 
 
-def _quantized(
-  model: onnx.ModelProto, bits: int, ranges: Mapping[str, calibration.Range] | None = None
-) -> onnx.ModelProto:
-  """Makes the model with 8 bits; without ranges a dynamic one."""
-  if bits not in (7, 8):
-    raise ValueError(f"bits is {bits}; weights can have 8 bits or 7.")
-  quantizer = _Quantizer(Rewriting(model), bits, ranges)
+def _quantized(model: onnx.ModelProto) -> onnx.ModelProto:
+  """Makes the model with 8 bits."""
+  quantizer = _Quantizer(Rewriting(model))
   for node in quantizer.rewriting.old_nodes:
     quantizer.add(node)
-  return quantizer.rewriting.model(**{INT8_BITS: str(bits)})
+  return quantizer.rewriting.model(**{INT8_BITS: "8"})
 
 
 class _Quantizer:
   """Adds nodes to a `Rewriting`, quantized where they can be."""
 
-  def __init__(self, rewriting: Rewriting, bits: int, ranges):
+  def __init__(self, rewriting: Rewriting):
     self.rewriting = rewriting
-    self._bits, self._ranges = bits, ranges
 
   def add(self, node: onnx.NodeProto) -> None:
     """Adds a node of the old model in its new form."""
@@ -207,14 +165,8 @@ class _Quantizer:
 
   def _product(self, node) -> None:
     matrix, scale = self._int8(node.input[1], axis=0)
-    bias = ["", *node.input[2:3]]
-    if self._ranges is None:
-      inputs = [node.input[0], matrix, scale, *bias]
-      self.rewriting.add("DynamicQuantizeMatMul", inputs, node.output, MICROSOFT)
-    else:
-      values, its_scale, zero = self._uint8(node.input[0])
-      inputs = [values, matrix, its_scale, scale, zero, *bias]
-      self.rewriting.add("MatMulIntegerToFloat", inputs, node.output, MICROSOFT)
+    inputs = [node.input[0], matrix, scale, "", *node.input[2:3]]
+    self.rewriting.add("DynamicQuantizeMatMul", inputs, node.output, MICROSOFT)
 
   def _rows_after_gelu(self, node) -> None:
     add, keep, x = self.rewriting.add, self.rewriting.keep, node.input[0]
@@ -251,35 +203,28 @@ class _Quantizer:
   def _uint8(self, name: str) -> list[str]:
     """Names the uint8 form of a tensor, its scale and its zero point."""
     names = [f"{name}/{part}" for part in ("uint8", "scale", "zero")]
-    if names[0] in self.rewriting.made:
-      return names
-    if self._ranges is None:
+    if names[0] not in self.rewriting.made:
       self.rewriting.add("DynamicQuantizeLinear", [name], names)
-    else:
-      scale, zero = calibration.scale_and_zero(*self._ranges[name])
-      kept = [self.rewriting.keep(n, x) for n, x in zip(names[1:], (scale, zero), strict=True)]
-      self.rewriting.add("QuantizeLinear", [name, *kept], names[:1])
     return names
 
   def _int8(self, name: str, axis: int) -> tuple[str, str]:
     """Names the int8 form of a matrix, and the scales of its columns (axis 0) or rows."""
     values, scales = f"{name}/int8", f"{name}/scale"
     if not self.rewriting.shape(values):
-      rounded, scale = _rounded(self.rewriting.array(name), axis, self._bits)
+      rounded, scale = _rounded(self.rewriting.array(name), axis)
       self.rewriting.keep(values, rounded)
       self.rewriting.keep(scales, scale)
     return values, scales
 
 
-def _rounded(matrix: np.ndarray, axis: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+def _rounded(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
   """Rounds a matrix to int8: the largest value of each column (axis 0) or row becomes 127.
 
   Example:
-    >>> _rounded(np.array([[1.0, 0.0], [-2.0, 0.5]]), 0, 8)[0].tolist()
+    >>> _rounded(np.array([[1.0, 0.0], [-2.0, 0.5]]), 0)[0].tolist()
     [[64, 0], [-127, 127]]
   """
-  largest = 2 ** (bits - 1) - 1
-  scale = np.abs(matrix).max(axis) / largest
+  scale = np.abs(matrix).max(axis) / 127
   scale = np.where(scale > 0, scale, 1.0).astype(np.float32)
   rounded = np.rint(matrix / np.expand_dims(scale, axis))
-  return np.clip(rounded, -largest, largest).astype(np.int8), scale
+  return np.clip(rounded, -127, 127).astype(np.int8), scale

@@ -106,7 +106,7 @@ def load(
   if bits == "8" and processor.cuts_off_int8(processor.cpu_flags()):
     logging.warning(
       "%s has weights of 8 bits, and this processor has no VNNI: sums of products overflow, so "
-      "answers differ from those elsewhere. Quantize with 7 bits, or take the float model.",
+      "answers differ from those elsewhere. Take the float model.",
       path,
     )
   return OnnxRuntimeEngine(session, path, max_length)
