@@ -336,6 +336,8 @@ def resolve(settings: RunSettings) -> RunSettings:
   unused = {} if is_tpu else flag_groups.IGNORED_WITHOUT_TPU
   command_line.explain_ignored_flags({**flag_groups.IGNORED, **unused})
   hardware.start_tensorflow(bool(settings.get("allow_tf32")))
+  if not is_tpu:
+    hardware.warn_of_unseen_gpus()
   if settings.get("distribution_strategy") == "multi_worker":
     settings.create_strategy()  # from here on each process knows whether it is the chief
   if settings.init_checkpoint:
