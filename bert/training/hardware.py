@@ -52,7 +52,7 @@ def warn_of_unseen_gpus() -> None:
 
   if not tf.config.list_physical_devices("GPU") and (count := unseen_gpus()):
     logging.warning(
-      "nvidia-smi lists %s, but TensorFlow sees none: this run computes on the CPU. %s",
+      "nvidia-smi lists %s, but TensorFlow sees none: this run uses the CPU. To use them: %s",
       counted(count, "GPU"),
       HOW_TO_SEE_GPUS,
     )
