@@ -19,7 +19,7 @@ from bert.model import kernels
 from bert.model.variables import current_store, get_global_step, zeros_initializer
 from bert.training import loss_scaling
 from bert.training.learning_rates import learning_rate_at
-from bert.training.variable_groups import check_frozen, learning_rate_multipliers
+from bert.training.variable_groups import check_frozen, is_of_encoder, learning_rate_multipliers
 
 # Variables with one of these in their name do not decay.
 NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
@@ -149,19 +149,23 @@ def create_optimizer(
     raise ValueError(f"Nothing is left to train: freeze={list(freeze)} covers every variable.")
 
   global_step = get_global_step()
+  # Multipliers are relative to this rate, so the head can learn where the encoder does not.
+  peak = init_lr or head_learning_rate or 0.0
   learning_rate = learning_rate_at(
     global_step,
-    init_lr,
+    peak,
     num_train_steps,
     num_warmup_steps,
     schedule,
     poly_power=poly_power,
     start_warmup_step=start_warmup_step,
   )
-  head_multiplier = (head_learning_rate or init_lr) / init_lr if init_lr else 1.0
+  head_rate = init_lr if head_learning_rate is None else head_learning_rate
   multipliers = learning_rate_multipliers(
-    trained, layerwise_lr_decay, head_multiplier, layerwise_lr_top_power
+    trained, layerwise_lr_decay, head_rate / peak if peak else 1.0, layerwise_lr_top_power
   )
+  if not init_lr:
+    multipliers = {name: 0.0 if is_of_encoder(name) else m for name, m in multipliers.items()}
   optimizer_class = _OPTIMIZERS.get(optimizer)
   if optimizer_class is None:
     raise ValueError(f"Unknown optimizer {optimizer!r}; known: {', '.join(sorted(_OPTIMIZERS))}.")
@@ -326,10 +330,8 @@ def _adam_update(value, direction, decay):
 
 
 def _lamb_update(value, direction, decay):
-  """Adam's direction, scaled to the norm of `value` for variables with weight decay."""
+  """Adam's direction and the decay, scaled to the norm of `value`."""
   update = _adam_update(value, direction, decay)
-  if not decay:
-    return update
   length, update_length = tf.norm(value), tf.norm(update)
   both = (length > 0.0) & (update_length > 0.0)
   return update * tf.where(both, length / tf.where(both, update_length, 1.0), 1.0)
@@ -413,22 +415,22 @@ class AdamWeightDecayOptimizer:
   def _new_values(self, states: Mapping[str, _State], scale, compiled: bool) -> dict[str, Sequence]:
     """Computes the new values of all variables, see the function of that name.
 
-    Compiled, those that are small and do not decay, biases and the like, are one vector.
+    Compiled, those that are small, do not decay and have Adam's update, such as biases, are one
+    vector.
     """
     options = scale, *self._corrections(), self.beta_1, self.beta_2, self.epsilon
+    adam = AdamWeightDecayOptimizer._update_of
     new_values, joined = {}, {}
     for name, state in states.items():
-      decay = self._decay_of(name)
-      if compiled and not decay and state.value.shape.num_elements() < _MIN_SIZE_TO_COMPILE:
+      decay, update = self._decay_of(name), adam if self._is_excluded(name) else self._update_of
+      is_small = state.value.shape.num_elements() < _MIN_SIZE_TO_COMPILE
+      if compiled and is_small and not decay and update is adam:
         joined.setdefault(self.learning_rate_multipliers.get(name, 1.0), []).append(name)
       else:
-        update = self._update_of
         new_values[name] = _new_values(update, state, decay, *options, compiled=compiled)
     for group in joined.values():
       group_states = [states[name] for name in group]
-      vectors = _new_values(
-        self._update_of, _joined(group_states), 0.0, *options, compiled=compiled
-      )
+      vectors = _new_values(adam, _joined(group_states), 0.0, *options, compiled=compiled)
       parts = [_parted(vector, group_states) for vector in vectors]
       new_values.update(zip(group, zip(*parts, strict=True), strict=True))
     return new_values
@@ -457,10 +459,12 @@ class AdamWeightDecayOptimizer:
     return self.weight_decay_rate if self._do_use_weight_decay(name) else 0.0
 
   def _do_use_weight_decay(self, param_name):
-    """Tells whether to decay: a pattern that matches anywhere in the name excludes it."""
-    if not self.weight_decay_rate:
-      return False
-    return not any(re.search(pattern, param_name) for pattern in self.exclude_from_weight_decay)
+    """Tells whether to decay."""
+    return bool(self.weight_decay_rate) and not self._is_excluded(param_name)
+
+  def _is_excluded(self, param_name):
+    """Tells whether a pattern of `exclude_from_weight_decay` matches anywhere in the name."""
+    return any(re.search(pattern, param_name) for pattern in self.exclude_from_weight_decay)
 
   def _log_what_decays(self, names):
     decayed = sum(self._do_use_weight_decay(name) for name in names)
@@ -476,8 +480,9 @@ class AdamWeightDecayOptimizer:
 class LambOptimizer(AdamWeightDecayOptimizer):
   """Layer-wise adaptive rates for large batches (arXiv:1904.00962), on the same slots.
 
-  The Adam update of each variable is scaled to the norm of the variable; variables without
-  weight decay (biases, LayerNorm) are not scaled.
+  The Adam update of each variable is scaled to the norm of the variable, but for those that are
+  excluded from weight decay (biases, LayerNorm). As in google-research/albert, all others are also
+  scaled where `weight_decay_rate` is 0.
   """
 
   _update_of = staticmethod(_lamb_update)

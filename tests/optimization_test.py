@@ -334,6 +334,16 @@ def test_layerwise_and_head_learning_rates():
   np.testing.assert_allclose(factors, [0.25, 0.5, 1.0, 1.0, 3.0], rtol=1e-3)
 
 
+def test_a_learning_rate_of_zero_holds_for_the_head_or_for_the_encoder():
+  still = moved(head_learning_rate=0.0)
+  assert [still[name] == 0.0 for name in NAMES] == [False, False, False, False, True]
+  expected = moved()["output_weights"]
+  gradients = [np.ones([2], np.float32)] * 5
+  store = one_step(gradients, NAMES, rate=0.0, head_learning_rate=1e-2)
+  found = [1.0 - store.variables[name].numpy()[0] for name in NAMES]
+  np.testing.assert_allclose(found, [0.0, 0.0, 0.0, 0.0, expected], rtol=1e-6)
+
+
 def test_the_sum_of_a_batch_is_clipped_after_it_was_summed():
   """The mean has a gradient of 0.8, which passes; that of the sum, 1.6, is cut to 1."""
   gradient = [np.full([1], 0.8, np.float32)]
@@ -351,6 +361,29 @@ def test_lamb_moves_by_the_length_of_the_variable():
   step_length = np.linalg.norm(store.variables["w"].numpy() - 1.0)
   np.testing.assert_allclose(step_length, 0.1 * np.linalg.norm(np.ones(4)), rtol=1e-5)
   assert set(store.variables) == {"w", "w/adam_m", "w/adam_v", "global_step"}
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_lamb_scales_the_update_with_and_without_weight_decay(monkeypatch, decay, is_compiled):
+  """Two steps in NumPy, as google-research/albert's lamb_optimizer.py computes them."""
+  names, gradients = gradients_of_two_layers()
+  if not is_compiled:
+    monkeypatch.setattr("bert.optimization._MIN_SIZE_TO_COMPILE", 1 << 30)
+  store = one_step(
+    gradients, names, rate=0.1, steps=2, optimizer="lamb", weight_decay=decay, clipping=(0.0,)
+  )
+  for name, gradient in zip(names, gradients, strict=True):
+    value = np.ones(gradient.shape)
+    m = v = np.zeros(gradient.shape)
+    for rate in (0.1, 0.1 * 0.99):
+      m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient.astype(np.float64) ** 2
+      update, ratio = m / (np.sqrt(v) + 1e-6), 1.0
+      if "bias" not in name and "LayerNorm" not in name:
+        update = update + decay * value
+        ratio = np.linalg.norm(value) / np.linalg.norm(update)
+      value = value - rate * ratio * update
+    np.testing.assert_allclose(store.variables[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 def test_unknown_optimizer_is_named():

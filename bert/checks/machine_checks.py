@@ -103,11 +103,10 @@ def _version(name: str) -> str | None:
 def check_devices(subject: RunUnderCheck) -> Iterator[Finding]:
   """Yields the devices, and whether they are fast in `--dtype`."""
   gpus = hardware.gpu_capabilities()
-  idle = len(hardware.gpu_memory()) - len(gpus)
-  if idle > 0 and os.environ.get("CUDA_VISIBLE_DEVICES") is None:
+  if unseen := hardware.unseen_gpus():
     yield warning(
-      f"This machine has {idle} GPU(s) that TensorFlow does not see: it would train on the rest.",
-      remedy=f'pip install "{installation.DISTRIBUTION}[gpu]", and check the driver.',
+      f"This machine has {unseen} GPU(s) that TensorFlow does not see: it would train on the rest.",
+      remedy=hardware.HOW_TO_SEE_GPUS,
     )
   yield from _dtype(subject.dtype, *hardware.preferred_dtype(hardware.cpu_flags(), gpus))
   yield ok(f"{len(gpus)} GPU(s), {installation.num_cores()} CPU core(s).")

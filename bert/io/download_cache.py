@@ -31,6 +31,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from absl import logging
+
 from bert.io import file_locks
 from bert.io.archives import unpack
 from bert.io.http import DownloadError, fetch
@@ -162,7 +164,9 @@ def _lock(path: pathlib.Path) -> Iterator[None]:
   """Holds `path` locked; waits for another holder. The system frees it when a process dies."""
   with open(path, "a+b") as file:
     if not file_locks.try_lock(file.fileno(), of_process=False):
-      print(f"Waiting for another process that downloads {path.stem}", file=sys.stderr)
+      logging.warning(
+        "Waiting for another process that downloads %s; it holds the lock %s.", path.stem, path
+      )
       while not file_locks.try_lock(file.fileno(), of_process=False):
         time.sleep(0.2)
     yield  # closing the file frees the lock

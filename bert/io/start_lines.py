@@ -4,9 +4,11 @@ import contextlib
 import ctypes
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import BinaryIO
 
 # Written whatever TF_CPP_MIN_LOG_LEVEL says, and of no use to users.
 _START_LINE = re.compile(
@@ -18,6 +20,13 @@ _START_LINE = re.compile(
 # `void DataTypeUnsupportedWarning(const DataType&)`
 _ONEDNN_LINE = "_ZN10tensorflow26DataTypeUnsupportedWarningERKNS_8DataTypeE"
 _DT_INT32 = 3
+# Waits for the end of the process that holds its stdin, then copies its stdout, a file, to stderr.
+_WATCHER = """import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.read(0, 1)
+os.lseek(1, 0, 0)
+while text := os.read(1, 1 << 16):
+  os.write(2, text)"""
 
 
 def start_tensorflow(allow_tf32: bool = False, threads: int | None = None) -> None:
@@ -45,7 +54,8 @@ def start_tensorflow(allow_tf32: bool = False, threads: int | None = None) -> No
 def hidden(all_lines: bool = False) -> Iterator[None]:
   """Leaves those lines out of what is written to stderr within; the rest follows at the end.
 
-  With `all_lines` nothing follows: the block's exception says it better.
+  With `all_lines` nothing follows: the block's exception says it better. If the process dies
+  within, all of it follows.
   TF_CPP_MIN_LOG_LEVEL=0 or 1 in the environment shows them all.
   """
   if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") in ("0", "1"):
@@ -55,8 +65,9 @@ def hidden(all_lines: bool = False) -> Iterator[None]:
     stderr = os.dup(2)
     os.dup2(written.fileno(), 2)
     try:
-      yield
-      _write_onednn_line()
+      with _shown_after_crash(written, stderr):
+        yield
+        _write_onednn_line()
     finally:
       os.dup2(stderr, 2)
       os.close(stderr)
@@ -64,6 +75,22 @@ def hidden(all_lines: bool = False) -> Iterator[None]:
       for line in () if all_lines else written:
         if not _START_LINE.match(line):
           os.write(2, line)
+
+
+@contextlib.contextmanager
+def _shown_after_crash(written: BinaryIO, stderr: int) -> Iterator[None]:
+  """Writes a file to stderr if this process dies within the block, as where the CPU lacks AVX."""
+  command = [sys.executable, "-I", "-S", "-c", _WATCHER]
+  try:
+    watcher = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=written, stderr=stderr)
+  except OSError:  # no further process can be started
+    yield
+    return
+  with watcher:
+    try:
+      yield
+    finally:
+      watcher.kill()
 
 
 def _write_onednn_line() -> None:

@@ -279,8 +279,15 @@ def _mean_loss(logits, labels):
   if logits.shape[-1] == 1 and len(labels.shape) == 1:  # regression
     return ops.mean(ops.square(logits[..., 0] - ops.cast(labels, "float32")))
   if keras.backend.is_float_dtype(labels.dtype):  # any number of classes
-    return ops.mean(ops.binary_crossentropy(labels, logits, from_logits=True))
+    targets = ops.maximum(labels, 0.0)
+    return _labelled_mean(ops.binary_crossentropy(targets, logits, from_logits=True), labels)
   return SparseCrossentropy(from_logits=True)(labels, logits)
+
+
+def _labelled_mean(losses, labels):
+  """Averages the losses whose label is not negative; 0 without any."""
+  weights = ops.cast(labels >= 0, "float32")
+  return ops.divide_no_nan(ops.sum(weights * losses), ops.sum(weights))
 
 
 def _bare(outputs):
@@ -354,12 +361,10 @@ class BertForReplacedTokens(PretrainedModel):
 
   def _loss(self, outputs, labels):
     labels = ops.convert_to_tensor(labels)
-    weights = ops.cast(labels >= 0, "float32")
     replaced = ops.cast(labels > 0, "float32")
     # The cross-entropy of a sigmoid, for logits of any size.
     logits = outputs.logits
-    losses = ops.softplus(logits) - replaced * logits
-    return ops.sum(weights * losses) / ops.maximum(ops.sum(weights), 1.0)
+    return _labelled_mean(ops.softplus(logits) - replaced * logits, labels)
 
 
 @register

@@ -17,7 +17,7 @@ from bert.predicting.predictor import Predictor
 from bert.predicting.processors import AnswerProcessor
 from bert.reports import statistics, words
 from bert.reports.subject import Examples
-from bert.scripts import trained_task
+from bert.scripts import command_line, trained_task
 from bert.tasks.answering import Answering, Row, Scores
 
 _CHUNK = 1024  # rows that are sorted by length together
@@ -150,7 +150,8 @@ def _explained(
     }
   except Exception as error:
     # Methods of a user's own task and head among them; the rest of the report needs none of it.
-    logging.warning("The report does not say what words contributed: %s", in_one_message(error))
+    why, log = in_one_message(error), command_line.log_traceback(error)
+    logging.warning("The report does not say what words contributed: %s%s", why, log)
     return {}
 
 

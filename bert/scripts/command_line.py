@@ -21,11 +21,14 @@ import contextlib
 import dataclasses
 import io
 import itertools
+import linecache
 import logging as std_logging
 import os
 import re
 import shlex
 import sys
+import time
+import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
@@ -383,8 +386,10 @@ def run(
   after Ctrl-C; 141 when the reader of stdout has left.
 
   A ValueError or OSError counts as an error in the input and ends in one message on stderr, and so
-  does missing memory. Any other exception is a bug and keeps its traceback. `--verbose_errors` or
-  BERT_TRACEBACK=1 shows the traceback of every error.
+  does missing memory. Any other exception is a bug. Its traceback, and that of a ValueError that a
+  library raised, is added to `OUTPUT_DIR/error.log`, which the message names; without such a
+  directory a bug keeps its traceback on stderr. `--verbose_errors` or BERT_TRACEBACK=1 shows the
+  traceback of every error.
 
   Args:
     main: the script; receives the program's name and the arguments that are not flags.
@@ -395,7 +400,7 @@ def run(
       each.
 
   Raises:
-    SystemExit: always, unless a traceback is called for.
+    SystemExit: always, unless a traceback is to be shown.
   """
   argv = list(sys.argv if argv is None else argv)
   script = sys.modules[main.__module__]
@@ -503,18 +508,64 @@ def _exit_code(parse_and_run: Callable[[], Any], program: str) -> Any:
   except UsageError as error:
     return _report(error, f"Run `{program} --help` to see every flag.")
   except (ValueError, OSError) as error:
-    return _report(error, _WHERE)
+    return _report(error, _WHERE, log_traceback(error))
   except Exception as error:
-    if not out_of_memory.is_out_of_memory(error):
+    log = log_traceback(error)
+    if not (log or out_of_memory.is_out_of_memory(error)):
       raise
-    return _report(error, _WHERE)
+    return _report(error, _WHERE, log)
 
 
-def _report(error: Exception, hint: str) -> int:
+def _report(error: Exception, hint: str, log: str = "") -> int:
   if wants_traceback():
     raise error
-  print(f"ERROR: {_message(error)}\n{hint}", file=sys.stderr)
+  text = f"{_message(error)}\n{hint}"
+  if log:
+    reason = " ".join(_message(error).split()).rstrip(".")
+    text = f"{type(error).__name__}: {reason:.500}.{log}"
+  print(f"ERROR: {text}", file=sys.stderr)
   return getattr(error, "exit_code", 1)
+
+
+def _is_raised_here(error: Exception) -> bool:
+  """Tells whether this project, or the script, raised an error, and no library that it calls."""
+  *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+  name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
+  is_of_root = os.path.dirname(os.path.abspath(file)) == str(installation.PACKAGE.parent)
+  is_here = name.startswith(("bert.", "__main__")) or is_of_root
+  # Functions in C have no frame: a line of this project that calls one may be at fault itself.
+  return is_here and linecache.getline(file, line).lstrip().startswith("raise")
+
+
+def log_traceback(error: Exception) -> str:
+  """Adds the traceback of an unexpected error to `OUTPUT_DIR/error.log`.
+
+  Expected are OSErrors, ValueErrors that this project raises, and missing memory. For a ValueError
+  of a library, which may be about the input, no directory is made.
+
+  Returns:
+    A sentence that names the file; "" if nothing was written.
+  """
+  is_value_error = isinstance(error, ValueError)
+  if (
+    isinstance(error, OSError)
+    or (is_value_error and _is_raised_here(error))
+    or out_of_memory.is_out_of_memory(error)
+  ):
+    return ""
+  folder = FLAGS["output_dir"].value if "output_dir" in FLAGS else None
+  is_made = "do_train" in FLAGS and not is_value_error
+  if not folder or not (is_made or os.path.isdir(folder)):
+    return ""
+  path = os.path.join(folder, "error.log")
+  try:
+    os.makedirs(folder, exist_ok=True)
+    with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+      lines = "".join(traceback.format_exception(error))
+      file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}\n{typed()}\n{lines}\n")
+  except OSError:
+    return ""
+  return f" Its traceback is in {path}."
 
 
 def wants_traceback() -> bool:

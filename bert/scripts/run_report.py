@@ -64,6 +64,6 @@ def failing_as_warning(what_is_safe: str) -> Iterator[None]:
     if command_line.wants_traceback():
       raise
     logging.warning(
-      "No report: %s. %s; --noreport leaves the report out.",
-      *(in_one_message(error).rstrip("."), what_is_safe),
+      "No report: %s.%s %s; --noreport leaves the report out.",
+      *(in_one_message(error).rstrip("."), command_line.log_traceback(error), what_is_safe),
     )

@@ -153,11 +153,11 @@ class RunSettings:
     )
 
   def with_summaries(self) -> "RunSettings":
-    """Returns the settings; of a short run with a report, whose curves need points, with more."""
-    is_short = (self.num_train_steps or 0) < _LONG_RUN and self.get("report")
-    if not is_short or "save_summary_steps" in self.given:
+    """Returns the settings with the default of `--save_summary_steps`, which its help states."""
+    if self.save_summary_steps is not None:
       return self
-    return self.replace(save_summary_steps=min(self.save_summary_steps, _SUMMARY_STEPS_OF_CURVES))
+    has_curves = self.get("report") and (self.num_train_steps or 0) < _LONG_RUN
+    return self.replace(save_summary_steps=_SUMMARY_STEPS_OF_CURVES if has_curves else 100)
 
   def without_training(self) -> "RunSettings":
     """The settings of a run that does not train: the model needs numbers of steps nevertheless."""
@@ -304,7 +304,7 @@ def _derived(settings: RunSettings) -> dict[str, Any]:
   }
   if settings.get("fast") and "dtype" not in settings.given:
     values["dtype"] = "auto"
-  if settings.is_many_runs and "save_summary_steps" not in settings.given:
+  if settings.is_many_runs and settings.get("save_summary_steps") is None:
     values["save_summary_steps"] = _SUMMARY_STEPS_OF_CURVES
   # `--use_tpu` is the original's flag; `--distribution_strategy=tpu` says the same.
   if settings.get("distribution_strategy") == "tpu":
@@ -336,6 +336,8 @@ def resolve(settings: RunSettings) -> RunSettings:
   unused = {} if is_tpu else flag_groups.IGNORED_WITHOUT_TPU
   command_line.explain_ignored_flags({**flag_groups.IGNORED, **unused})
   hardware.start_tensorflow(bool(settings.get("allow_tf32")))
+  if not is_tpu:
+    hardware.warn_of_unseen_gpus()
   if settings.get("distribution_strategy") == "multi_worker":
     settings.create_strategy()  # from here on each process knows whether it is the chief
   if settings.init_checkpoint:

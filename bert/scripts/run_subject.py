@@ -21,6 +21,7 @@ from bert.predicting import load_run
 from bert.reports.subject import Subject
 from bert.scripts import (
   answered_examples,
+  command_line,
   pretraining_subject,
   result_files,
   run_files,
@@ -120,7 +121,7 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
       raise
     why = in_one_message(error) if is_plain else f"{type(error).__name__}: {in_one_message(error)}"
     subject.missing = [*subject.missing, f"There are no examples: {why}"]
-    logging.warning("The report has no examples: %s", why)
+    logging.warning("The report has no examples: %s%s", why, command_line.log_traceback(error))
   return subject
 
 

@@ -326,7 +326,12 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
       "same results, but progress is shown only that often.",
     )
     flags.DEFINE_integer("keep_checkpoint_max", 5, "Keep the N newest checkpoints.")
-    flags.DEFINE_integer("save_summary_steps", 100, "Write TensorBoard scalars every N steps.")
+    flags.DEFINE_integer(
+      "save_summary_steps",
+      None,
+      "Write TensorBoard scalars every N steps, and at the end. Default: 10 in a run of fewer than "
+      "2,000 steps whose report draws curves, and in each of --num_runs; else 100.",
+    )
     flags.DEFINE_integer(
       "log_every_steps",
       100,

@@ -20,7 +20,7 @@ from bert.io import installation
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, on_request, output_folder, result_files, run_files
 from bert.scripts.run_settings import RunSettings
-from bert.training import distribution
+from bert.training import distribution, hardware
 
 
 class Teaching:
@@ -218,6 +218,7 @@ class Run:
     max_steps = settings.num_train_steps
     logging.info("  Num steps = %d", max_steps)
     logging.info("  Num warm-up steps = %s", settings.num_warmup_steps)
+    logging.info("  Device = %s", hardware.devices_of(self.estimator.config.strategy))
     start = time.monotonic()
     self.estimator.train(input_fn=input_fn, max_steps=max_steps, eval_spec=eval_spec)
     logging.info("Training took %.1f s.", time.monotonic() - start)

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert.io import start_lines
+from bert.io import installation, start_lines
 from bert.io.processor import cpu_flags
+from bert.io.wording import counted
 
 # Instructions for products of bfloat16, best first. Without them the type is emulated, far slower.
 BFLOAT16_CPU_FLAGS = ("amx_bf16", "avx512_bf16")
@@ -32,6 +33,50 @@ def gpu_capabilities() -> list[tuple[int, int]]:
 
   details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
   return [detail.get("compute_capability", (0, 0)) for detail in details]
+
+
+def unseen_gpus() -> int:
+  """Counts the NVIDIA GPUs that TensorFlow does not see, unless CUDA_VISIBLE_DEVICES hides them."""
+  import tensorflow as tf
+
+  seen = len(tf.config.list_physical_devices("GPU"))
+  visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+  if visible is not None and (seen or not re.match(r"\d|GPU-|MIG-", visible)):
+    return 0
+  return max(0, len(gpu_memory()) - seen)
+
+
+def warn_of_unseen_gpus() -> None:
+  """Warns if this machine's GPUs are of no use to a run, because TensorFlow sees none of them."""
+  import tensorflow as tf
+
+  if not tf.config.list_physical_devices("GPU") and (count := unseen_gpus()):
+    logging.warning(
+      "nvidia-smi lists %s, but TensorFlow sees none: this run uses the CPU. To use them: %s",
+      counted(count, "GPU"),
+      HOW_TO_SEE_GPUS,
+    )
+
+
+HOW_TO_SEE_GPUS = f'pip install "{installation.DISTRIBUTION}[gpu]", and check the driver.'
+
+
+def devices_of(strategy=None) -> str:
+  """Names the devices that a `tf.distribute.Strategy` uses; without one, a GPU or else the CPU.
+
+  For example `GPU (NVIDIA H100)`, `2 GPUs (NVIDIA A100)` or `CPU (8 cores)`.
+  """
+  import tensorflow as tf
+
+  own = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+  names = strategy.extended.worker_devices if strategy else [own[0].name]
+  kind = tf.DeviceSpec.from_string(names[0]).device_type
+  about = counted(installation.num_cores(), "core") if kind == "CPU" else ""
+  if kind == "GPU":
+    details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices(kind))
+    about = ", ".join(dict.fromkeys(each.get("device_name", "") for each in details))
+  shown = f"{len(names)} {kind}s" if len(names) > 1 else kind
+  return f"{shown} ({about})" if about else shown
 
 
 # What TensorFlow and Keras import, if it is there, for wrappers, pictures and converters of their

@@ -329,8 +329,9 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
   predictions = tf.cast(logits > 0, tf.int32)
 
   def disc_accuracy():
-    is_right = tf.cast(tf.equal(predictions, labels) & (mask > 0), tf.float32)
-    return tf.reduce_sum(is_right) / tf.reduce_sum(tf.cast(mask, tf.float32))
+    is_token = tf.cast(mask, tf.float32)
+    is_right = tf.cast(tf.equal(predictions, labels), tf.float32)
+    return tf.math.divide_no_nan(tf.reduce_sum(is_right * is_token), tf.reduce_sum(is_token))
 
   summaries = {
     **_words_and_sizes(features, words),

@@ -58,9 +58,14 @@ def learning_rate_multipliers(
     return max(top_power - 1, 0)
 
   return {
-    name: layerwise_decay ** power(name) if re.match(_ENCODER, name) else head_multiplier
+    name: layerwise_decay ** power(name) if is_of_encoder(name) else head_multiplier
     for name in names
   }
+
+
+def is_of_encoder(name: str) -> bool:
+  """Checks whether a variable is part of the encoder, and not of the head."""
+  return bool(re.match(_ENCODER, name))
 
 
 def check_frozen(freeze: Iterable[str], names: Iterable[str]) -> list[re.Pattern]:

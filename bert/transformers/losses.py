@@ -15,19 +15,22 @@ IGNORED = -100
 
 
 def of_texts(labels, logits):
-  """Computes float32 `[B]` of int labels `[B]`; of float ones where there is one class alone."""
+  """Computes float32 `[B]` of int labels `[B]`; of float ones where there is one class alone.
+
+  A negative label is none, and its loss 0.
+  """
   if len(logits.shape) == 1 or logits.shape[1] == 1:
     return ops.square(ops.reshape(logits, (-1,)) - ops.cast(ops.reshape(labels, (-1,)), "float32"))
   return _of_classes(ops.reshape(labels, (-1,)), logits)
 
 
 def of_tokens(labels, logits):
-  """Computes float32 `[1]`: the mean of the tokens whose label is not negative."""
+  """Computes float32 `[1]`: the mean of the tokens whose label is not negative; 0 without any."""
   return _mean_of_counted(labels, logits, ops.greater_equal(labels, 0))
 
 
 def of_masked_words(labels, logits):
-  """Computes float32 `[1]`: the mean of the tokens whose label is not -100."""
+  """Computes float32 `[1]`: the mean of the tokens whose label is not -100; 0 without any."""
   return _mean_of_counted(labels, logits, ops.not_equal(labels, IGNORED))
 
 
@@ -41,13 +44,13 @@ def of_spans(labels, logits):
   """Computes float32 `[B]`: the mean of both ends.
 
   Args:
-    labels: positions of start and end, int `[B]` each; outside the text they are the last one.
+    labels: positions of start and end, int `[B]` each; the loss of one outside the text is 0.
     logits: of start and end, `[B, S]` each.
   """
-  start, end = (
-    _of_classes(ops.reshape(position, (-1,)), scores)
-    for position, scores in zip(labels, logits, strict=True)
-  )
+  length = ops.shape(logits[0])[1]
+  labels = (ops.cast(ops.reshape(position, (-1,)), "int32") for position in labels)
+  labels = (ops.where(position < length, position, IGNORED) for position in labels)
+  start, end = map(_of_classes, labels, logits)
   return (start + end) / 2.0
 
 
@@ -77,15 +80,17 @@ def metrics_for_outputs(metrics: Any, names: Sequence[str]) -> Any:
 
 
 def _of_classes(labels, logits):
-  return keras.losses.sparse_categorical_crossentropy(
-    ops.cast(labels, "int32"), ops.cast(logits, "float32"), from_logits=True
+  labels = ops.cast(labels, "int32")
+  losses = keras.losses.sparse_categorical_crossentropy(
+    ops.relu(labels), ops.cast(logits, "float32"), from_logits=True
   )
+  return ops.where(labels < 0, 0.0, losses)
 
 
 def _mean_of_counted(labels, logits, counted):
   counted = ops.cast(counted, "float32")
   losses = _of_classes(ops.relu(labels), logits) * counted
-  return ops.reshape(ops.sum(losses) / ops.sum(counted), (1,))
+  return ops.reshape(ops.divide_no_nan(ops.sum(losses), ops.sum(counted)), (1,))
 
 
 def _copied(metric: Any) -> Any:

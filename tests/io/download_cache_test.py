@@ -345,7 +345,7 @@ def test_of_three_processes_one_downloads_and_all_get_the_model(server, tmp_path
   assert len(server.requests) == 1
 
 
-def test_who_waited_takes_what_the_other_made(server, get_model, tmp_path):
+def test_who_waited_takes_what_the_other_made(server, get_model, tmp_path, caplog):
   folder = (tmp_path / "cache" / "models" / ARCHIVE).with_suffix("")
   folder.parent.mkdir(parents=True)
   with download_cache._lock(folder.with_name(folder.name + ".lock")):
@@ -353,6 +353,7 @@ def test_who_waited_takes_what_the_other_made(server, get_model, tmp_path):
     thread.start()
     thread.join(0.3)
     assert thread.is_alive()
+    assert f"Waiting for another process that downloads {folder.name}" in caplog.text
     folder.mkdir()
     for name, content in MODEL_FILES.items():
       (folder / name).write_bytes(content)

@@ -38,6 +38,18 @@ def test_what_was_written_before_an_error_is_shown(monkeypatch, capfdbinary):
   assert capfdbinary.readouterr().err == b"after\n"
 
 
+@pytest.mark.parametrize("is_all", [True, False])
+def test_the_last_words_of_a_process_that_dies_while_it_is_hidden_are_shown(is_all):
+  code = (
+    f"import os\nfrom bert.io import start_lines\nwith start_lines.hidden({is_all}):\n"
+    "  os.write(2, b'F0000 This machine has no AVX instructions')\n  os.abort()"
+  )
+  environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+  done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+  assert done.stderr == b"F0000 This machine has no AVX instructions"
+  assert done.returncode != 0
+
+
 @pytest.mark.ci
 def test_onednn_speaks_of_whole_numbers_while_it_is_hidden():
   code = (

@@ -2,6 +2,7 @@
 
 import io
 import json
+import types
 import zipfile
 
 import h5py
@@ -233,6 +234,20 @@ def test_fit_of_spans_is_given_both_scores_by_name(tokenizer):
   )
   actual = model.test_on_batch(inputs, labels, return_dict=True)["loss"]
   assert float(actual) == pytest.approx(expected, rel=1e-4)
+
+
+def test_masked_labels_do_not_count_in_any_loss():
+  logits = np.log(np.array([[1.0, 3.0], [1.0, 1.0]], "float32"))  # chances 1/2, 3/4; 1/2, 1/2
+  labels = np.array([[-100.0, 1.0], [0.0, -1.0]], "float32")
+  expected = -(np.log(3 / 4) + np.log(1 / 2)) / 2
+  assert float(models._mean_loss(logits, labels)) == pytest.approx(expected, rel=1e-6)
+  outputs = types.SimpleNamespace(logits=logits)
+  replaced = models.BertForReplacedTokens._loss(None, outputs, labels.astype("int32"))
+  assert float(replaced) == pytest.approx(expected, rel=1e-6)
+  nothing = np.full((2, 2), -100)
+  assert float(models._mean_loss(logits, nothing.astype("float32"))) == 0
+  assert float(models._mean_loss(logits, nothing[0])) == 0
+  assert float(models.BertForReplacedTokens._loss(None, outputs, nothing)) == 0
 
 
 def test_from_pretrained_has_the_originals_heads(golden_dir):

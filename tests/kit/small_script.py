@@ -58,6 +58,8 @@ def main(argv):
   word = FLAGS.data_dir
   if word in ERRORS:
     raise ERRORS[word]
+  if word == "library":
+    json.loads("{")
   if word == "required":
     FLAGS.data_dir = None
     command_line.check_required()

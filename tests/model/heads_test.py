@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.model import heads
+from bert.model import heads, replaced_tokens
+from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from tests.kit.families import load_variables
@@ -58,6 +59,24 @@ def test_tagging_equals_electra(golden_dir):
   labels = np.where(mask > 0, golden["in_chunk_labels"], -1).astype(np.int32)
   _, losses = heads.get_token_loss(logits, labels)
   np.testing.assert_allclose(tf.reduce_sum(losses, -1), golden["loss"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_batch_without_labelled_tokens_has_the_loss_zero(parts):
+  logits = tf.Variable(np.random.default_rng(1).normal(size=(2, 3, 5)).astype(np.float32))
+  config = BertConfig(5, hidden_size=4, num_attention_heads=1)
+  nothing = np.zeros((2, 3), np.int32)
+  with use_store(VariableStore()), tf.GradientTape() as tape:
+    found = [
+      heads.get_token_loss(logits, nothing - 1, parts=parts)[0],
+      replaced_tokens.detection_loss(logits[..., 0], nothing, nothing, parts)[0],
+      heads.get_masked_lm_output(
+        config, logits[..., :4], tf.ones([5, 4]), nothing, nothing, np.float32(nothing), parts=parts
+      )[0],
+    ]
+    gradient = tape.gradient(tf.add_n(found), logits)
+  assert [float(loss) for loss in found] == [0.0, 0.0, 0.0]
+  np.testing.assert_array_equal(gradient, np.zeros((2, 3, 5)))
 
 
 @pytest.mark.parametrize(

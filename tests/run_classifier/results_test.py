@@ -14,6 +14,7 @@ from bert.predicting import load_run
 from bert.predicting.load_model import load_model
 from bert.scripts import flag_groups
 from bert.tasks import glue
+from bert.training import hardware
 from tests.kit.script_runs import OF_TRAINING, Script, json_in, records, results_in, table
 from tests.kit.tiny_sentences import SIZES, texts
 
@@ -65,6 +66,7 @@ def test_log_lines_of_the_original(mrpc):
     "  Num examples = 20",
     "  Batch size = 8",
     "  Num steps = 20",
+    f"  Device = {hardware.devices_of()}",
     "***** Running evaluation *****",
     "  Num examples = 10 (10 actual, 0 padding)",
     "***** Eval results *****",

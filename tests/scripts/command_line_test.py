@@ -294,10 +294,45 @@ def test_verbose_errors_show_the_traceback(run):
 
 
 @pytest.mark.parametrize("word", ["bug", "key"])
-def test_bugs_keep_their_traceback(run, word):
-  done = run(f"--data_dir={word}")
-  assert done.returncode == 1
-  assert "Traceback" in done.stderr
+def test_bugs_keep_their_traceback(run, word, tmp_path):
+  (tmp_path / "file").touch()
+  for arguments in ([], ["--output_dir=file"]):
+    done = run(f"--data_dir={word}", *arguments)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(
+  ("word", "told"),
+  [
+    ("bug", "RuntimeError: a bug."),
+    ("key", "KeyError: 'a bug too'."),
+    ("library", "JSONDecodeError: Expecting property name"),
+  ],
+)
+def test_the_traceback_of_a_bug_is_in_the_directory_of_the_run(run, word, told, tmp_path):
+  if word == "library":
+    assert "--verbose_errors" in run("--data_dir=library", "--output_dir=out").stderr
+    (tmp_path / "out").mkdir()
+  for times in (1, 2):
+    done = run(f"--data_dir={word}", "--output_dir=out")
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"ERROR: {told}")
+    path = os.path.join("out", "error.log")
+    assert line.endswith(f" Its traceback is in {path}.")
+    assert done.returncode == 1
+    logged = (tmp_path / path).read_text()
+    assert logged.count("Traceback (most recent call last)") == times
+    assert logged.count("in main") == times
+    assert f"--data_dir={word}" in logged
+  assert "Traceback" in run("--data_dir=bug", "--output_dir=out", "--verbose_errors").stderr
+
+
+def test_an_error_in_the_input_leaves_no_log(run, tmp_path):
+  (tmp_path / "out").mkdir()
+  for word in ("value", "missing"):
+    assert "--verbose_errors" in run(f"--data_dir={word}", "--output_dir=out").stderr
+  assert not list((tmp_path / "out").iterdir())
 
 
 @pytest.mark.mutation("bert.scripts.command_line:_exit_code", "130 -> 1")

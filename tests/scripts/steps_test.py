@@ -39,13 +39,13 @@ def test_settings_of_a_run_without_training_have_steps_for_the_model():
     ({"num_train_steps": 2000}, 100),
     ({"report": False}, 100),
     ({"save_summary_steps": 5}, 5),
+    ({"save_summary_steps": 100}, 100),
+    ({"num_train_steps": 2000, "save_summary_steps": 500}, 500),
   ],
 )
 def test_curves_of_a_short_run_with_a_report_have_more_points(changed, expected):
-  values = {"report": True, "num_train_steps": 1999, "save_summary_steps": 100, **changed}
+  values = {"report": True, "num_train_steps": 1999, "save_summary_steps": None, **changed}
   assert RunSettings(values).with_summaries().save_summary_steps == expected
-  given = RunSettings({**values, "save_summary_steps": 100}, frozenset(["save_summary_steps"]))
-  assert given.with_summaries().save_summary_steps == 100
 
 
 def test_the_metric_of_the_best_weights_is_one_of_the_results():

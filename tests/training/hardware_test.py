@@ -5,10 +5,12 @@ import importlib
 import importlib.util
 import os
 import sys
+import types
 
 import pytest
 
 from bert.io import installation
+from bert.io.wording import counted
 from bert.training import hardware
 
 
@@ -120,6 +122,41 @@ def test_gpu_memory_is_what_the_driver_tells(tmp_path):
   assert hardware.gpu_memory(str(tmp_path / "missing")) == []
   command.write_text("#!/bin/sh\nexit 9\n")
   assert hardware.gpu_memory(str(command)) == []
+
+
+@pytest.mark.parametrize(
+  ("visible", "gpus", "is_told"),
+  [
+    *((None, 0, True), ("0", 0, True), ("GPU-1a", 0, True), (None, 1, False)),
+    *(("-1", 0, False), ("", 0, False), ("NoDevFiles", 0, False)),
+  ],
+)
+def test_gpus_that_tensorflow_does_not_see_are_told(monkeypatch, caplog, visible, gpus, is_told):
+  import tensorflow as tf
+
+  monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+  if visible is not None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+  monkeypatch.setattr(hardware, "gpu_memory", lambda: [hardware.Memory(1, 1)] * 2)
+  monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU:0"] * gpus)
+  hardware.warn_of_unseen_gpus()
+  assert ("lists 2 GPUs, but TensorFlow sees none" in caplog.text) == is_told
+
+
+def test_devices_are_told_with_their_model(monkeypatch):
+  import tensorflow as tf
+
+  assert hardware.devices_of() == f"CPU ({counted(installation.num_cores(), 'core')})"
+  details = {"device_name": "NVIDIA A100", "compute_capability": (8, 0)}
+  devices = [types.SimpleNamespace(name=f"/device:GPU:{number}") for number in range(2)]
+  monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: devices)
+  monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: devices)
+  monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda device: details)
+  assert hardware.devices_of() == "GPU (NVIDIA A100)"
+  for kind, told in (("GPU", "2 GPUs (NVIDIA A100)"), ("TPU", "2 TPUs")):
+    names = [f"/job:worker/replica:0/task:0/device:{kind}:{number}" for number in range(2)]
+    strategy = types.SimpleNamespace(extended=types.SimpleNamespace(worker_devices=names))
+    assert hardware.devices_of(strategy) == told
 
 
 def test_a_module_is_hidden_while_tensorflow_is_imported():

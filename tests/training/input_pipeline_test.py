@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert.io.record_files import RecordError, records_of, serialize_example, write_records
+from bert.training import input_pipeline
 from bert.training.input_pipeline import classifier_features, record_input_fn
 
 LENGTH = 32
@@ -101,6 +102,21 @@ def test_training_goes_on_after_skipped_examples(tmp_path, shards):
   paths = [write(tmp_path / str(n), count=30, first=30 * n) for n in range(shards)]
   straight = labels(train_fn(paths)(params()), 60)
   assert labels(train_fn(paths)(params(skip_examples=128)), 28) == straight[32:]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_resumed_run_tells_how_long_it_reads_past_what_it_has_consumed(
+  tmp_path, monkeypatch, caplog, grouped
+):
+  path = write(tmp_path / "a", count=30)
+  caplog.set_level("INFO", logger="absl")
+  monkeypatch.setattr(input_pipeline, "_TIMED_RECORDS", 50)
+  clock = iter((7.0, 9.0))
+  monkeypatch.setattr(input_pipeline.time, "perf_counter", lambda: next(clock))
+  train_fn(path, group_by_length=grouped)(params(skip_examples=499))
+  assert "Resuming" not in caplog.text
+  train_fn(path, group_by_length=grouped)(params(skip_examples=4500))  # 2 s for 50
+  assert "past 4,500 consumed examples before the first step: about 0:03:00" in caplog.text
 
 
 def test_one_dataset_gives_the_same_order_each_time(tmp_path):

@@ -26,6 +26,7 @@ from bert.transformers import (
   TFBertModel,
   TFDistilBertModel,
   create_optimizer,
+  losses,
   outputs,
 )
 from conformance import transformers_classes as oracle
@@ -54,6 +55,31 @@ def model():
 
 # ---------------------------------------------------------------------------------------------
 # What they compute.
+
+
+def test_a_batch_without_labels_has_the_loss_zero():
+  logits = tf.Variable(np.random.default_rng(1).normal(size=(2, 3, 4)).astype("float32"))
+  tokens, texts = np.full((2, 3), -100), np.full(2, -100)
+  with tf.GradientTape() as tape:
+    found = [
+      losses.of_tokens(tokens, logits),
+      losses.of_masked_words(tokens, logits),
+      losses.of_words_and_sentences((tokens, texts), (logits, logits[:, 0])),
+      losses.of_sentences(texts, logits[:, 0]),
+      losses.of_texts(texts, logits[:, 0]),
+      losses.of_spans((texts, np.array([3, 9])), (logits[..., 0], logits[..., 1])),
+    ]
+    gradient = tape.gradient(tf.add_n([tf.reduce_sum(loss) for loss in found]), logits)
+  assert [loss.numpy().tolist() for loss in found] == [[0.0]] * 3 + [[0.0, 0.0]] * 3
+  np.testing.assert_array_equal(gradient, np.zeros((2, 3, 4)))
+
+
+def test_texts_and_positions_without_a_label_do_not_change_the_loss_of_others():
+  logits = np.log(np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]], "float32"))
+  found = losses.of_texts(np.array([1, -100]), logits)
+  np.testing.assert_allclose(found, [np.log(4), 0.0], rtol=1e-6)
+  found = losses.of_spans((np.array([0, 3]), np.array([1, 2])), (logits, logits))
+  np.testing.assert_allclose(found, [np.log(8) / 2, -np.log(0.7) / 2], rtol=1e-6)
 
 
 @pytest.mark.parametrize("model_class", oracle.all_classes(), ids=lambda each: each.__name__)
