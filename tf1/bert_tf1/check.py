@@ -8,11 +8,12 @@ NumPy with what `python2018` adds. The only names listed here are those with a D
 import importlib.util
 import os
 import pathlib
+import sys
 import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert_tf1 import python2018
+from bert_tf1 import python2018, whose
 from bert_tf1.checking import uses
 from bert_tf1.checking.verdicts import OF_PYTHON_2, Finding, Verdict, find
 from bert_tf1.importing import LIBRARY
@@ -52,7 +53,7 @@ def report(script: str, is_module: bool, search: Sequence[str]) -> tuple[str, in
   for verdict in Verdict:
     its = [line for line in lines if line.found.verdict == verdict]
     blocks.append(_table(verdict.value, its, folder))
-  blocks += [_needs(program, folder), _summary(program, lines)]
+  blocks += [_elsewhere(lines, folder), _needs(program, folder), _summary(program, lines)]
   failures = sum(line.found.verdict == Verdict.NOT_THERE for line in lines)
   return "\n\n".join(block for block in blocks if block), failures + len(program.unparsed)
 
@@ -125,6 +126,22 @@ def _unparsed(program: uses.Program, folder: str) -> str:
   return "\n".join(rows)
 
 
+def _elsewhere(lines: list[Line], folder: str) -> str:
+  """Returns where the script's own modules may be, for which the original's stand in."""
+  gone = [line.found.name for line in lines if line.found.verdict == Verdict.NOT_THERE]
+  here = pathlib.Path(folder)
+  rows = []
+  for name in ("bert", *LIBRARY):
+    if not any(each.startswith(f"{name}.") for each in gone):
+      continue
+    file = f"{name}/modeling.py" if name == "bert" else f"{name}.py"
+    found = [*here.glob(f"*/{file}"), here.parent / file, *here.parent.glob(f"*/{file}")]
+    places = [str(path).removesuffix(f"/{file}") for path in found if path.is_file()]
+    places = [place for place in places if not whose.is_ours(place, name)]
+    rows += [f"  {file}  run with PYTHONPATH={place}" for place in places[:1]]
+  return "\n".join(["not searched, and perhaps the script's own", *rows]) if rows else ""
+
+
 def _needs(program: uses.Program, folder: str) -> str:
   """Returns the packages that are imported, but not installed."""
   rows = []
@@ -151,13 +168,19 @@ def _own_package(name: str, script: str) -> str:
 
 
 def _is_there(name: str) -> bool:
-  """Tells whether a top-level module is installed, or one of `LIBRARY` stands in for it."""
-  if name in ("bert", *LIBRARY):
+  """Tells whether a top-level module is installed, or one of `LIBRARY` stands in for it.
+
+  Scripts of bert-alive's checkout do not count: they are for TensorFlow 2.
+  """
+  if name in ("bert", "keras", *LIBRARY):
     return True
   try:
-    return importlib.util.find_spec(name) is not None
+    found = importlib.util.find_spec(name)
   except ValueError:  # A module without a spec.
     return True
+  if found and found.has_location and whose.is_ours(os.path.dirname(str(found.origin)), name):
+    found = whose.find_other(name, sys.path)
+  return found is not None
 
 
 def _summary(program: uses.Program, lines: list[Line]) -> str:

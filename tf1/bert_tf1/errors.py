@@ -48,11 +48,43 @@ def no_tpu() -> str:
   return f"there is no TPU support here. {remedy}: the CPU or a GPU is used."
 
 
+def missing_of_original(owner: str, name: str, known: Iterable[str]) -> NotAvailableError:
+  """Returns the error for a name of a module that a script may have, too.
+
+  Args:
+    owner: the original's module, such as `modeling`, that a script without one gets.
+    name: what it does not have.
+    known: what it has.
+  """
+  remedy = (
+    f"this is the original's {owner}, as no other was found beside the script or on its path. "
+    "If the script has its own, set PYTHONPATH to the directory that it is in."
+  )
+  close = difflib.get_close_matches(name, known := sorted(known), n=1)
+  if close:
+    remedy += f" Or did you mean {owner}.{close[0]}?"
+  elif len(known) <= 10:
+    remedy += f" {owner} has: {', '.join(known)}."
+  return missing(owner, name, known, remedy)
+
+
+def public_names(module: types.ModuleType | type) -> list[str]:
+  """Returns the names of a module or class, without what this project's modules import."""
+  if not module.__name__.startswith("bert_tf1."):
+    return [name for name in dir(module) if not name.startswith("_")]
+  names = vars(module)
+  return names.get("__all__") or [name for name, value in names.items() if _is_public(name, value)]
+
+
 def _is_public(name: str, value: object) -> bool:
   """Tells whether a name of a module is more than one of its imports."""
-  origin = getattr(value, "__module__", "bert_tf1")
-  is_import = isinstance(value, types.ModuleType) or origin == __name__
-  return not name.startswith("_") and not is_import and origin not in ("typing", "collections.abc")
+  origin = str(getattr(value, "__module__", ""))
+  of_python = origin == "typing" or (
+    isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType))
+    and origin.partition(".")[0] in sys.stdlib_module_names
+  )
+  is_import = isinstance(value, types.ModuleType) or origin == __name__ or of_python
+  return not name.startswith("_") and not is_import
 
 
 def unknown_name(module_name: str, remedies: dict[str, str] | None = None) -> Callable:
@@ -60,13 +92,23 @@ def unknown_name(module_name: str, remedies: dict[str, str] | None = None) -> Ca
 
   Remedies, what to do instead, are by the names that are known to be missing.
   """
-  names = vars(sys.modules[module_name])
+  module = sys.modules[module_name]
   shown = module_name.replace("bert_tf1", "tf")
 
   def __getattr__(name: str) -> NoReturn:  # noqa: N807 (the name that Python looks for)
     if name.startswith("__"):
       raise AttributeError(f"module {shown!r} has no attribute {name!r}")
-    known = names.get("__all__") or [n for n, value in names.items() if _is_public(n, value)]
-    raise missing(shown, name, known, (remedies or {}).get(name))
+    raise missing(shown, name, public_names(module), (remedies or {}).get(name))
+
+  return __getattr__
+
+
+def unknown_name_of_original(owner: str, module: types.ModuleType) -> Callable:
+  """Returns the `__getattr__` of a module of the original; see `missing_of_original`."""
+
+  def __getattr__(name: str) -> NoReturn:  # noqa: N807
+    if name.startswith("__"):
+      raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+    raise missing_of_original(owner, name, public_names(module))
 
   return __getattr__

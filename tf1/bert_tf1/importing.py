@@ -15,10 +15,15 @@ import types
 from typing import Any
 
 from bert_tf1 import python2018, whose
-from bert_tf1.errors import NotAvailableError, missing
+from bert_tf1.errors import (
+  NotAvailableError,
+  missing_of_original,
+  unknown_name_of_original,
+)
 from bert_tf1.face import INTERNAL, Namespace
 from bert_tf1.library import (
   hub,
+  keras2,
   modeling,
   optimization,
   run_classifier,
@@ -37,7 +42,25 @@ LIBRARY = {
 }
 # Modules of the original that are scripts, and have no twin.
 _SCRIPTS = ("create_pretraining_data", "extract_features", "run_pretraining", "run_squad")
-_package = Namespace("bert", None, dict(LIBRARY))  # what `import bert` gives
+# Packages that are written for the `keras` of today.
+_OF_KERAS_3 = ("bert", "keras", "keras_hub", "keras_nlp", "tensorflow", "tf_keras")
+for _name, _module in LIBRARY.items():
+  vars(_module).setdefault("__getattr__", unknown_name_of_original(_name, _module))
+
+
+class _Package(Namespace):
+  """What `import bert` gives: the original's modules, and bert-alive's where it is installed."""
+
+  def __getattr__(self, name: str) -> Any:
+    try:
+      return getattr(self.__dict__["_base"], name)
+    except AttributeError:
+      if name.startswith("__"):
+        raise
+      raise missing_of_original("bert", name, LIBRARY) from None
+
+
+_package = _Package("bert", None, dict(LIBRARY))
 _real_import = builtins.__import__
 _real_import_module = importlib.import_module
 _face: Any = None
@@ -119,25 +142,37 @@ def _is_script(importer: dict[str, Any] | None) -> bool:
 
 def _import(name, globals=None, locals=None, fromlist=(), level=0):
   """Returns the `import` statement."""
+  top = name.partition(".")[0]
+  if level == 0 and top == "keras" and _takes_keras_2(globals):
+    return _named(keras2.load(), name, fromlist)
   if level == 0 and _is_script(globals):
-    top = name.partition(".")[0]
     if top == "tensorflow":
       return _tensorflow(name, fromlist)
     if top == "bert" and _stands_in("bert"):
       return of_bert(name, globals, locals, fromlist)
     if name in LIBRARY and _stands_in(name):
-      return _library(name)
+      _check_names(_library(name), name, fromlist)
+      return LIBRARY[name]
     if name == "tensorflow_hub":
       module = hub.load(_real_import)
       _check_names(module, name, fromlist)
       return module
+    if top != "bert" and top in whose.names(_search_path()) and not _find_other(top):
+      raise NotImportableError(
+        f"{top} was not found beside the script or on its path (bert-alive's is for TensorFlow 2). "
+        "If the script has its own, set PYTHONPATH to the directory that it is in.",
+        name=top,
+      )
   return _real_import(name, globals, locals, fromlist, level)
 
 
 def _import_module(name, package=None):
   """`importlib.import_module`."""
-  if not name.startswith(".") and _is_script(sys._getframe(1).f_globals):
-    top, _, rest = name.partition(".")
+  importer = sys._getframe(1).f_globals
+  top, _, rest = name.partition(".")
+  if top == "keras" and _takes_keras_2(importer):
+    return _named(keras2.load(), name, ("*",))
+  if top and _is_script(importer):
     if top == "tensorflow":
       return _tensorflow(name, ("*",))
     if name in LIBRARY and _stands_in(name):
@@ -145,6 +180,18 @@ def _import_module(name, package=None):
     if top == "bert" and _stands_in("bert") and rest in LIBRARY:
       return _library(rest)
   return _real_import_module(name, package)
+
+
+def _takes_keras_2(importer: dict[str, Any] | None) -> bool:
+  """Tells whether `import keras` gives Keras 2: to scripts, and to packages such as keras-bert.
+
+  A script's own package `keras` wins.
+  """
+  package = (importer or {}).get("__name__", "").partition(".")[0]
+  if package in _OF_KERAS_3 and not _is_script(importer):
+    return False
+  found = _find_other("keras")
+  return not (found and found.origin and is_script_file(found.origin))
 
 
 def _stands_in(name: str) -> bool:
@@ -199,9 +246,16 @@ def of_bert(name, globals, locals, fromlist):
   others = [part for part in wanted if part not in LIBRARY]
   if others:  # Of bert-alive, where it is installed.
     if not any(whose.is_ours(folder, "bert") for folder in _search_path()):
-      raise NotImportableError(str(missing("bert", others[0], LIBRARY)), name=name)
-    found = _real_import(name, globals, locals, fromlist if rest else others, 0)
+      raise NotImportableError(str(missing_of_original("bert", others[0], LIBRARY)), name=name)
+    try:
+      found = _real_import(name, globals, locals, fromlist if rest else others, 0)
+    except ModuleNotFoundError as error:
+      if not f"{name}.".startswith(f"{error.name}."):  # Something that bert-alive itself needs.
+        raise
+      raise NotImportableError(str(missing_of_original("bert", rest, LIBRARY)), name=name) from None
     _package._base = sys.modules["bert"]
+    if not rest:
+      _check_names(_package, name, fromlist)
     return found if rest and fromlist else _package
   return _package
 
@@ -213,7 +267,13 @@ def _tensorflow(name: str, fromlist) -> Any:
     path = path[2:]
   if path and path[0] in INTERNAL:
     return _internal(name, fromlist)
-  found = _face
+  return _named(_face, ".".join(["tensorflow", *path]), fromlist)
+
+
+def _named(top: Any, name: str, fromlist) -> Any:
+  """Returns the module that `import name` or `from name import ...` gives, by attributes of top."""
+  found = top
+  path = name.split(".")[1:]
   for part in path:
     if part == "python" and path[0] == "contrib":  # The file of a part: the part stands for it.
       found.python = PartFiles(found, 0)  # `import tensorflow.contrib.crf.python... as x` asks so.
@@ -222,7 +282,7 @@ def _tensorflow(name: str, fromlist) -> Any:
     except NotAvailableError as error:
       raise NotImportableError(str(error), name=name) from None
   _check_names(found, name, fromlist)
-  return found if fromlist else _face
+  return found if fromlist else top
 
 
 def _check_names(module: Any, name: str, fromlist) -> None:

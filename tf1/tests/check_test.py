@@ -9,6 +9,9 @@ import pytest
 from bert_tf1 import check
 from bert_tf1.checking import differences, verdicts
 from bert_tf1.checking.verdicts import Verdict
+from bert_tf1.errors import public_names
+from bert_tf1.library import modeling, tokenization
+from tests.kit.paths import CHECKOUT
 
 _FORK = """\
 import collections
@@ -98,6 +101,8 @@ def test_a_fork_that_does_not(tmp_path):
     ("tf.nowhere(1)", "tf.nowhere", ""),
     ("tf.nowhere.f(tf.nowhere.g)", "tf.nowhere", ""),
     ("tf.contrib.nowhere", "tf.contrib.nowhere", "tf.contrib has: "),
+    ("tf.contrib.nn.alpha_dropout(x, 0.5)", "tf.contrib.nn", "use tf.nn."),
+    ("tf.contrib.tensor_forest", "tf.contrib.tensor_forest", "no other part has its names."),
     ("tf.nn.relu6x(1)", "tf.nn.relu6x", "relu6"),
     ("tf.estimator.ModeKeys.TRIAN", "tf.estimator.ModeKeys.TRIAN", "TRAIN"),
     ("tf.cast(x)", "tf.cast", "missing a required argument: 'dtype'"),
@@ -126,6 +131,18 @@ def test_a_fork_that_does_not(tmp_path):
     ("import os\nos.path.nowhere(1)", "os.path.nowhere", "has no such name"),
     ("import numpy as np\nnp.nowhere(1)", "np.nowhere", "nowhere"),
     ("cmp(1, 2)", "cmp", "2to3"),
+    ("import keras\nkeras.layers.Dens(2)", "keras.layers.Dens", "did you mean keras.layers.Dense?"),
+    ("from keras.layers.core import Dens", "keras.layers.core.Dens", "keras.layers.Dense?"),
+    ("from keras.legacy import interfaces", "keras.legacy", "Leave its decorators out"),
+    ("import tokenization\ntokenization.Toknizer", "tokenization.Toknizer", "PYTHONPATH"),
+    ("import modeling\nmodeling.BertModl()", "modeling.BertModl", "mean modeling.BertModel?"),
+    ("from bert.nowhere import x", "bert.nowhere", "PYTHONPATH"),
+    ("tf.contrib.graph_editor.bypass(x)", "tf.contrib.graph_editor.bypass", "use reroute_ts"),
+    (
+      "from tensorflow.contrib.model_pruning.python.layers import layers\nlayers.masked_conv2d(x)",
+      "tf.contrib.model_pruning.python.layers.layers.masked_conv2d",
+      "apply_mask",
+    ),
   ],
 )
 def test_names_that_are_not_there(tmp_path, script, name, note):
@@ -165,6 +182,70 @@ def test_names_that_are_there(tmp_path, script, name):
   lines = check.judge(check.uses.read(str(tmp_path / "script.py"), False, [str(tmp_path)]))
   assert name in [line.found.name for line in lines]
   assert {line.found.verdict for line in lines} == {Verdict.THERE}
+
+
+@pytest.mark.parametrize(
+  ("script", "listed"),
+  [
+    ("tokenization.x", set()),  # too many to be listed
+    ("tf.contrib.compiler.x", {"jit", "xla"}),
+    ("tf.contrib.util.x", {"constant_value", "make_ndarray", "make_tensor_proto"}),
+  ],
+)
+def test_hints_do_not_list_what_a_module_imports(tmp_path, script, listed):
+  note = finding("import tokenization\n" + script, tmp_path, script).note
+  assert set(filter(None, note.partition(" has: ")[2].rstrip(".").split(", "))) == listed
+
+
+def test_names_of_modules_without_their_imports():
+  assert {"BasicTokenizer", "FullTokenizer"} <= set(public_names(tokenization))
+  assert {"BertConfig", "gelu"} <= set(public_names(modeling))
+  for module in (modeling, tokenization):
+    imports = {"Any", "Callable", "Iterable", "Mapping", "dataclasses", "layers", "re", "tf"}
+    assert imports.isdisjoint(public_names(module))
+
+
+def test_keras_is_looked_at(tmp_path):
+  found = finding("import keras", tmp_path, "keras")
+  assert found.verdict == Verdict.DIFFERENT
+  assert "Keras 2" in found.note
+  script = "from keras.engine.topology import Layer\nimport keras.backend.tensorflow_backend as K\n"
+  text, failures = report(tmp_path, script + "K.set_session(None)\nLayer(name='a')\n")
+  assert failures == 0, text
+  assert "keras.backend.tensorflow_backend.set_session" in text
+  assert "not installed" not in text
+  (tmp_path / "keras").mkdir()
+  (tmp_path / "keras" / "__init__.py").write_text("own = 1\n")
+  text, failures = report(tmp_path, "import keras\nkeras.own\nkeras.layers.Dense\n")
+  assert "Keras 2" not in text
+
+
+def test_what_is_said_to_be_at_the_start(tmp_path):
+  script = (
+    "import tensorflow as tf\nimport used\n"
+    "def f():\n  import late\n  tf.in_function\n"
+    "if tf.nothing:\n  import chosen\nelse:\n  tf.in_branch\n"
+    "if __name__ == '__main__':\n  tf.in_main\n"
+  )
+  module = "import tensorflow as tf\ntf.in_{0}\n"
+  modules = {name: module.format(name) for name in ("late", "chosen", "deep")}
+  modules["used"] = (
+    "import deep\n" + module.format("used") + "if __name__ == '__main__':\n  tf.no\n"
+  )
+  text, failures = report(tmp_path, script, **modules)
+  assert failures == 9, text
+  at_start = {line.split()[0] for line in text.splitlines() if "at the script's start" in line}
+  assert at_start == {"tf.nothing", "tf.in_main", "tf.in_used", "tf.in_deep"}
+
+
+def test_a_module_that_is_on_no_path_is_named_with_its_place(tmp_path):
+  for name in ("tasks", "model"):
+    (tmp_path / name).mkdir()
+  (tmp_path / "model" / "modeling.py").write_text("def own():\n  pass\n")
+  text, failures = report(tmp_path / "tasks", "import modeling\nmodeling.own()\nmodeling.other\n")
+  assert failures == 2
+  assert text.count("this is the original's modeling, as no other was found beside the script") == 1
+  assert f"modeling.py  run with PYTHONPATH={tmp_path}/model\n" in text
 
 
 def test_a_name_in_a_try_does_not_count(tmp_path):
@@ -265,6 +346,15 @@ def test_packages_that_are_not_installed_are_named(tmp_path):
   assert "  or_not  script.py:4  (the script has another way)" in text
 
 
+def test_scripts_of_the_checkout_are_not_the_script_s_own(tmp_path, monkeypatch):
+  monkeypatch.syspath_prepend(CHECKOUT)
+  text, failures = report(tmp_path, "import run_squad\nimport sys, pathlib\n")
+  assert failures == 0
+  assert "needs, not installed here (1)\n  run_squad  script.py:1" in text
+  (tmp_path / "run_squad.py").write_text("")
+  assert "not installed" not in report(tmp_path, "import run_squad\n")[0]
+
+
 def test_hub_modules_are_refused_with_what_to_do(tmp_path):
   found = finding("import tensorflow_hub as hub\nhub.Module(x)", tmp_path, "hub.Module")
   assert found.verdict == Verdict.NOT_THERE
@@ -273,7 +363,7 @@ def test_hub_modules_are_refused_with_what_to_do(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(differences.DIFFERENCES))
 def test_each_difference_is_of_a_name_that_is_there(tmp_path, name):
-  assert finding(name, tmp_path, name).verdict == Verdict.DIFFERENT
+  assert finding(f"import keras\n{name}", tmp_path, name).verdict == Verdict.DIFFERENT
 
 
 def test_a_difference_is_told_by_all_names_of_a_thing(tmp_path):

@@ -7,6 +7,7 @@ are followed. Where the text does not tell, a name stands for something unknown.
 import ast
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -49,6 +50,7 @@ class Module:
     self.path, self.package, self.tree = path, package, tree
     self.names: Names = {}
     self.texts: dict[str, str] = {}  # values of its variables, as far as they are known paths
+    self.imported: list[str] = []  # files that it imports as soon as it is imported
 
   def may_have(self, name: str) -> bool:
     """Tells whether the module may have a name: it binds it, or more than its text tells."""
@@ -134,6 +136,23 @@ class Modules:
         if os.path.isfile(path):
           return path
     return ""
+
+  def files(self, name: str) -> list[str]:
+    """Returns the files that Python runs to import the module with this dotted name."""
+    parts = itertools.accumulate(name.split(".") if name else (), "{}.{}".format)
+    return [path for part in parts if (path := self.find(part))]
+
+  def started(self, paths: Iterable[str]) -> set[str]:
+    """Returns the real paths of these files and of all that they import at once."""
+    found: set[str] = set()
+    todo = list(paths)
+    while todo:
+      path = os.path.realpath(todo.pop())
+      module = self._by_path.get(path)
+      if path not in found and module:
+        todo += module.imported
+      found.add(path)
+    return found
 
   def gap(self, name: str) -> tuple[str, str]:
     """Finds the first part of a dotted name that its local module or package lacks.
@@ -292,14 +311,12 @@ def _bind_import_from(
 def is_guard(node: ast.AST) -> bool:
   """Tells whether a script goes on another way where a name in this statement is missing."""
   if isinstance(node, ast.Try):
-    caught = [n for handler in node.handlers for n in _mentioned(handler.type)]
+    caught = [n for handler in node.handlers for n in mentioned(handler.type)]
     return any(handler.type is None for handler in node.handlers) or bool(_CAUGHT & set(caught))
-  return isinstance(node, (ast.If, ast.IfExp)) and bool(
-    _ABOUT_VERSIONS & set(_mentioned(node.test))
-  )
+  return isinstance(node, (ast.If, ast.IfExp)) and bool(_ABOUT_VERSIONS & set(mentioned(node.test)))
 
 
-def _mentioned(node: ast.AST | None) -> list[str]:
+def mentioned(node: ast.AST | None) -> list[str]:
   """Returns all names and attributes in an expression."""
   inside = ast.walk(node) if node else ()
   return [getattr(n, "id", getattr(n, "attr", "")) for n in inside]

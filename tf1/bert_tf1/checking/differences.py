@@ -18,6 +18,7 @@ LIBRARY_LOADERS = ("tf.load_file_system_library", "tf.load_library", "tf.load_op
 NEEDS_BUILDING = "One that was built for 1.15 does not load: build it from its source for this one."
 
 DIFFERENCES: dict[str, str] = {
+  "keras": "tf.keras, the last Keras 2 in its 1.x mode, where the script had Keras 2.4 or older.",
   "tf.contrib.cluster_resolver.TPUClusterResolver": (
     _NO_TPU + "making one is refused. Scripts make one only where a flag says so, mostly --use_tpu."
   ),

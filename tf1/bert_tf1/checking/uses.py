@@ -27,6 +27,7 @@ from bert_tf1.checking.bindings import (
   Unparsed,
   bind,
   is_guard,
+  mentioned,
   stored,
 )
 from bert_tf1.checking.search_path import text_of
@@ -44,7 +45,7 @@ class Use(NamedTuple):
   path: str  # the file
   line: int  # the line in it, from 1
   guarded: bool  # a `try` or a condition on versions leaves the script another way
-  at_start: bool  # the line runs as soon as the file is imported, being in no function
+  at_start: bool  # the line runs at the script's start: it is in no function and no branch
   call: ast.Call | None = None  # the call, where the name is called
   argument: str | None = None  # its first argument, where that is a path that the text tells
 
@@ -96,8 +97,16 @@ def read(script: str, is_module: bool, search: Sequence[str]) -> Program:
       if id(module) not in visited:
         _Visitor(modules, module, program, assigned).visit(module.tree)
       visited.add(id(module))
-  program.uses[:] = [use for use in program.uses if not assigned.intersection(_above(use.name))]
+  started = modules.started([path, *modules.files(package)])
+  program.uses[:] = [
+    _at_start(use, started) for use in program.uses if not assigned.intersection(_above(use.name))
+  ]
+  program.missing[:] = [(_at_start(use, started), gap) for use, gap in program.missing]
   return program
+
+
+def _at_start(use: Use, started: set[str]) -> Use:
+  return use._replace(at_start=use.at_start and os.path.realpath(use.path) in started)
 
 
 def _above(name: str) -> Iterable[str]:
@@ -111,7 +120,7 @@ class _Visitor(ast.NodeVisitor):
   def __init__(self, modules: Modules, module: Module, program: Program, assigned: set[str]):
     self._context = Context(modules, module, [module.names])
     self._program, self._assigned = program, assigned
-    self._guards = self._functions = 0  # How many of them the present line is in.
+    self._guards = self._functions = self._branches = 0  # How many of them the present line is in.
     self._in_class = False
 
   def visit_Name(self, node: ast.Name) -> None:
@@ -179,8 +188,19 @@ class _Visitor(ast.NodeVisitor):
       names = stored(generator.target for generator in node.generators)
       self._visit_scope(names, ast.iter_child_nodes(node))
     else:
-      super().generic_visit(node)
+      for child in ast.iter_child_nodes(node):
+        is_branch = self._is_branch(child, node)
+        self._branches += is_branch
+        self.visit(child)
+        self._branches -= is_branch
     self._guards -= guards
+
+  def _is_branch(self, node: ast.AST, parent: ast.AST) -> bool:
+    """Tells whether a part of a statement or expression runs only under a condition."""
+    if not isinstance(parent, (ast.If, ast.IfExp)):
+      return isinstance(node, (ast.ExceptHandler, ast.match_case))
+    is_script = self._context.module.path == self._program.modules[0]
+    return node is not parent.test and not (is_script and "__name__" in mentioned(parent.test))
 
   def _visit_function(self, arguments: ast.arguments, body: list) -> None:
     for default in (*arguments.defaults, *arguments.kw_defaults):
@@ -220,6 +240,8 @@ class _Visitor(ast.NodeVisitor):
   def _visit_import(self, name: str, node: ast.AST) -> None:
     root = name.partition(".")[0]
     if getattr(node, "level", 0) or self._context.modules.is_local(name):
+      if self._runs_at_start():
+        self._context.module.imported += self._context.modules.files(name)
       missing, path = self._context.modules.gap(name) if root else ("", "")
       if missing:
         self._program.missing.append((self._use(missing, node), path))
@@ -241,4 +263,7 @@ class _Visitor(ast.NodeVisitor):
     module, line = self._context.module, getattr(node, "lineno", 1)
     argument = text_of(call.args[0], module.path, module.texts) if call and call.args else None
     guarded = guarded or self._guards > 0
-    return Use(name, module.path, line, guarded, not self._functions, call, argument)
+    return Use(name, module.path, line, guarded, self._runs_at_start(), call, argument)
+
+  def _runs_at_start(self) -> bool:
+    return not self._functions and not self._branches

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import bert_tf1
 from bert_tf1.checking.differences import DIFFERENCES, LIBRARY_LOADERS, NEEDS_BUILDING
 from bert_tf1.checking.uses import Use
-from bert_tf1.errors import NotAvailableError, missing
+from bert_tf1.errors import NotAvailableError, missing, public_names
 from bert_tf1.face import INTERNAL
 from bert_tf1.importing import LIBRARY, PartFiles, of_bert
-from bert_tf1.library import hub
+from bert_tf1.library import hub, keras2
 
 
 class Verdict(enum.Enum):
@@ -42,6 +42,7 @@ class Finding(NamedTuple):
 OF_PYTHON_2 = "of Python 2; convert a copy of the script: 2to3 -w FILE"
 _UNAVAILABLE = "is not available on this TensorFlow: "  # The heading says so already.
 _INSIDE = tuple(f"tensorflow.{part}" for part in INTERNAL)
+_PACKAGES = frozenset(("bert", "hub", "tf", *LIBRARY))  # All scripts import them: not worth a line.
 _UNIMPORTABLE = frozenset(("antigravity", "this"))  # They print, or open a browser.
 
 
@@ -66,7 +67,7 @@ def find(use: Use, supplied: frozenset[str]) -> Finding | None:
   parts = use.name.split(".")
   if parts[0] == "tensorflow_hub" and not importlib.util.find_spec("tensorflow_hub"):
     return None  # `check` names it with the packages that are needed.
-  if parts[0] in ("tensorflow", "bert_tf1", "tensorflow_hub", "bert", *LIBRARY):
+  if parts[0] in ("tensorflow", "bert_tf1", "tensorflow_hub", "bert", "keras", *LIBRARY):
     return _find_in_face(_as_shown(parts), use)
   if parts[0] == "numpy" or parts[0] in sys.stdlib_module_names - _UNIMPORTABLE:
     return _find_in_python(parts, supplied)
@@ -79,7 +80,7 @@ def _find_in_face(parts: list[str], use: Use) -> Finding | None:
   except _MissingError as gone:
     name, note = gone.args
     return Finding(Verdict.NOT_THERE, name, note.partition(_UNAVAILABLE)[2] or note)
-  if reached is None or "." not in reached.name:
+  if reached is None or reached.name in _PACKAGES:
     return None
   refused = _refused(reached, use) if use.call and reached.is_whole else ""
   if refused:
@@ -135,6 +136,8 @@ def _root(parts: list[str]) -> Any:
   """Returns the module that a name begins with, as the import of a script gives it."""
   if parts[0] == "tf":
     return bert_tf1
+  if parts[0] == "keras":
+    return keras2.load()
   if parts[0] == "bert":
     return of_bert("bert", None, None, tuple(parts[1:2]))
   if parts[0] == "hub":
@@ -155,7 +158,7 @@ def _part(value: Any, name: str, owner: str) -> Any:
   except AttributeError:
     module = getattr(value, "__name__", "") if isinstance(value, types.ModuleType) else ""
   if not module.startswith(_INSIDE):
-    raise missing(owner, name, [n for n in dir(value) if not n.startswith("_")])
+    raise missing(owner, name, public_names(value))
   try:
     return importlib.import_module(f"{module}.{name}")
   except ImportError:
@@ -197,7 +200,7 @@ def _takes_self(reached: _Reached) -> bool:
 def _difference(reached: _Reached) -> str:
   """The sentence of DIFFERENCES for this name, one above it or another of the same object."""
   parts = reached.name.split(".")
-  for end in range(len(parts), 1, -1):
+  for end in range(len(parts), 0, -1):
     if ".".join(parts[:end]) in DIFFERENCES:
       return DIFFERENCES[".".join(parts[:end])]
   return _different_objects().get(id(reached.value), "")
@@ -208,7 +211,7 @@ def _different_objects() -> dict[int, str]:
   """Returns the sentences by the classes and functions that they are about."""
   objects = {}
   for name, sentence in DIFFERENCES.items():
-    reached = _reach(name.split("."), False)
+    reached = _reach(name.split("."), False) if "." in name else None
     if reached and callable(reached.value):
       objects[id(reached.value)] = sentence
   return objects

@@ -11,6 +11,7 @@ import bert_tf1
 from bert_tf1 import whose
 from bert_tf1.errors import NotAvailableError
 from bert_tf1.library import modeling, optimization, run_classifier, tokenization
+from tests.kit.paths import CHECKOUT
 
 
 @pytest.fixture
@@ -78,6 +79,15 @@ def test_other_names_are_refused_where_it_is_not_installed(cell, monkeypatch):
       cell(code)
 
 
+def test_scripts_of_the_checkout_are_not_the_script_s_own(cell, monkeypatch, tmp_path):
+  monkeypatch.syspath_prepend(CHECKOUT)
+  with pytest.raises(ImportError, match=r"run_squad was not found .* set PYTHONPATH"):
+    cell("import run_squad")
+  (tmp_path / "run_squad.py").write_text("WHOSE = 'own'\n")
+  assert cell("import run_squad")["run_squad"].WHOSE == "own"
+  del sys.modules["run_squad"]
+
+
 def test_what_has_no_twin_says_what_to_do(cell):
   for code in ("from bert import run_squad", "import bert.run_squad"):
     with pytest.raises(ImportError, match=r"Put the original's run_squad\.py beside your script"):
@@ -94,5 +104,20 @@ def test_what_has_no_twin_says_what_to_do(cell):
   ):
     with pytest.raises(NotAvailableError, match=r"hub\.Module.* --init_checkpoint"):
       cell(code)
-  with pytest.raises(ImportError, match="no_such_name"):
-    cell("from bert.modeling import no_such_name")
+
+
+@pytest.mark.parametrize(
+  "line",
+  [
+    "from bert.modeling import no_such_name",
+    "from bert import no_such_name",
+    "import bert.no_such_name",
+    "from bert.no_such_name import x",
+    "from modeling import no_such_name",
+  ],
+)
+def test_a_name_of_a_module_that_the_script_may_have_elsewhere(cell, line):
+  with pytest.raises(ImportError, match=r"no_such_name.* the original's .* set PYTHONPATH"):
+    cell(line)
+  with pytest.raises(NotAvailableError, match="set PYTHONPATH"):
+    cell("import modeling\nmodeling.no_such_name")
