@@ -77,8 +77,8 @@ class ControlOutputs:
     return self._waiting.get(op, [])
 
 
-def filter_ts(ops: _Operations, positive_filter: Callable | bool) -> list[tf.Tensor]:
-  """Returns the inputs and outputs of operations that a function approves; True approves all."""
+def filter_ts(ops: _Operations, positive_filter: Any) -> list[tf.Tensor]:
+  """Returns the inputs and outputs of operations that a function approves; True instead of it approves all."""
   ops = make_list_of_op(ops)
   tensors = dict.fromkeys([*(t for op in ops for t in op.inputs), *_outputs(ops)])
   return [t for t in tensors if positive_filter is True or positive_filter(t)]
@@ -89,8 +89,8 @@ def filter_ts_from_regex(ops: _Operations, regex: str | re.Pattern) -> list[tf.T
   return filter_ts(ops, lambda tensor: re.search(regex, tensor.name))
 
 
-def filter_ops(ops: _Operations, positive_filter: Callable | bool) -> list[tf.Operation]:
-  """Returns the operations that a function approves; True approves all."""
+def filter_ops(ops: _Operations, positive_filter: Any) -> list[tf.Operation]:
+  """Returns the operations that a function approves; True instead of it approves all."""
   return [op for op in make_list_of_op(ops) if positive_filter is True or positive_filter(op)]
 
 

@@ -4,7 +4,7 @@ import json
 import numbers
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow.python.training import checkpoint_utils, evaluation
 
@@ -48,6 +48,10 @@ class HParams:
     self._model_structure = model_structure
     for name, value in kwargs.items():
       self.add_hparam(name, value)
+
+  if TYPE_CHECKING:
+
+    def __getattr__(self, name: str) -> Any: ...
 
   def add_hparam(self, name: str, value) -> None:
     """Adds a name with its first value, which sets its type."""
