@@ -78,7 +78,7 @@ class ControlOutputs:
 
 
 def filter_ts(ops: _Operations, positive_filter: Any) -> list[tf.Tensor]:
-  """Returns the inputs and outputs of operations that a function approves; True instead of it approves all."""
+  """Returns the inputs and outputs of operations that a function approves, or of all with True."""
   ops = make_list_of_op(ops)
   tensors = dict.fromkeys([*(t for op in ops for t in op.inputs), *_outputs(ops)])
   return [t for t in tensors if positive_filter is True or positive_filter(t)]
@@ -90,7 +90,7 @@ def filter_ts_from_regex(ops: _Operations, regex: str | re.Pattern) -> list[tf.T
 
 
 def filter_ops(ops: _Operations, positive_filter: Any) -> list[tf.Operation]:
-  """Returns the operations that a function approves; True instead of it approves all."""
+  """Returns the operations that a function approves, or of all with True."""
   return [op for op in make_list_of_op(ops) if positive_filter is True or positive_filter(op)]
 
 
