@@ -147,9 +147,7 @@ def _check(options: Options) -> None:
 
 def _of_export(folder: str, options: Options) -> Servable:
   model = load_export.read(folder, options.vocab_file)
-  engine = options.engine
-  if engine == "auto":  # the first, not the fastest in a trial: all processes must take the same
-    engine = load_export.candidates(folder, options.precision)[0]
+  engine = load_export.choose_engine(folder, options.engine, options.precision)
   file = registry.model_file(engine, folder, options.precision)
   registry.module_of(engine)  # or a message that says what to install
   load = functools.partial(_export_engine, folder, options.vocab_file, engine, options.precision)

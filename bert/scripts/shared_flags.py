@@ -172,7 +172,7 @@ def define_engine_flags() -> None:
     ["auto", *registry.NAMES],
     "What computes the model. onnxruntime and openvino read what export_hub.py --format=onnx "
     "wrote, litert what --format=litert wrote; they need no TensorFlow. auto: TensorFlow for a "
-    "checkpoint; for such an export the engine that is fastest in a short trial.",
+    "checkpoint; for such an export the first of these engines that is installed.",
   )
   flags.DEFINE_enum(
     "precision",
