@@ -357,7 +357,8 @@ def define_eval_in_training_flags() -> None:
       "keep_best",
       True,
       "With --eval_every_steps: keep the best weights in OUTPUT_DIR/best, and use them for "
-      "--do_eval and --do_predict.",
+      "--do_eval, --do_predict and --do_export, later as well. Without --do_train, "
+      "--init_checkpoint=OUTPUT_DIR/model.ckpt-N chooses others.",
     )
     flags.DEFINE_integer(
       "early_stopping_patience",
