@@ -20,9 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.checkpoints import bundle_files, model_files, model_source, sentence_pooling
+from bert.checkpoints import (
+  bundle_files,
+  label_map,
+  model_files,
+  model_source,
+  sentence_pooling,
+)
 from bert.exporting import model_folder
-from bert.io import json_files, start_lines
+from bert.io import start_lines
 from bert.model.configuration import BertConfig
 from bert.predicting import (
   attention,
@@ -210,8 +216,7 @@ def _meaning(folder: str, signature: saved_texts.Signature) -> Answering | None:
     tokenizer = tokenization.load_tokenizer(model_files.need_vocabulary(folder), True)
   except (ValueError, OSError):  # another program's model
     return None
-  file = os.path.join(folder, "assets.extra", model_folder.LABELS)
-  labels = list(json_files.read_object(file)) if os.path.isfile(file) else []
+  labels = label_map.read(os.path.join(folder, "assets.extra")) or ()
   return of_saved_model(signature.inputs, signature.outputs, labels, tokenizer)
 
 
