@@ -1,5 +1,8 @@
 """The processor of `run_classifier.py`'s task, with the options that flags give it."""
 
+import contextlib
+
+from bert.io.tables import DataError
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, model_labels, output_folder
 from bert.scripts.model_labels import ModelLabels
@@ -66,7 +69,11 @@ def processor_of(
 
 def _take_labels(processor: CsvProcessor, settings: RunSettings, model: ModelLabels) -> None:
   """Gives a table the labels of the model, or as many other ones of the data."""
-  found = processor.labels_in("dev") if settings.do_eval else []
+  splits = ["dev"] if settings.do_eval else []
+  found = processor.labels_in(settings.data_dir, *splits)
+  if model.labels[0] == "LABEL_0":  # nobody has named the outputs
+    with contextlib.suppress(DataError):
+      found = processor.labels_in(settings.data_dir, "train", *splits)
   labels = label_counts.in_order_of(found, model.labels)
   are_others = not any(label_counts.in_order_of([each], model.labels) for each in found)
   if labels is None and are_others and len(found) == len(model.labels):

@@ -197,11 +197,10 @@ class CsvProcessor(TableProcessor):
     _check_header(rows[0], columns, found)
     return _sorted_labels(set(found))
 
-  def labels_in(self, split: str) -> list[str]:
-    """Returns the labels that occur in `train` or `dev`, sorted."""
-    assert self.data_dir is not None
-    rows = self._rows_of(find_table(self.data_dir, split), split)
-    return _sorted_labels(set(self._labels_of(rows, split)[1]))
+  def labels_in(self, data_dir: str, *splits: str) -> list[str]:
+    """Returns the labels that occur in `train`, `dev` or both, sorted."""
+    tables = ((self._rows_of(find_table(data_dir, split), split), split) for split in splits)
+    return _sorted_labels({label for each in tables for label in self._labels_of(*each)[1]})
 
   def _labels_of(self, rows: list[Row], split: str) -> tuple[Columns, list[str]]:
     columns = self._columns_in(split, rows)

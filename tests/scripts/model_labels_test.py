@@ -14,7 +14,7 @@ from bert.scripts import model_labels
 from bert.scripts.model_labels import ModelLabels
 from bert.scripts.run_settings import RunSettings
 from tests.kit import exports
-from tests.kit.script_runs import Script, values_in
+from tests.kit.script_runs import Script, table, values_in
 
 pytestmark = pytest.mark.usefixtures("fake_estimator")
 
@@ -79,6 +79,21 @@ def test_tables(saved, tmp_path, outputs, data, expected, warns):
     assert label in warnings[0]
   name_outputs(saved, sorted(set(expected))[::-1])
   assert evaluated(saved, tmp_path)[0] == sorted(set(expected))[::-1]
+
+
+def test_predictions_have_the_labels_of_the_training_file(saved, tmp_path):
+  name_outputs(saved, ["LABEL_0", "LABEL_1", "LABEL_2"])
+  write_table(tmp_path, ["c", "b", "a"])
+  (tmp_path / "dev.csv").unlink()
+  flags = {"task_name": "csv", "max_seq_length": 16, "data_dir": tmp_path, "do_predict": True}
+  done = Script(run_classifier).run_well(
+    **flags, init_checkpoint=saved, output_dir=tmp_path / "out"
+  )
+  assert "order: LABEL_0 is a, LABEL_1 is b, LABEL_2 is c. If that" in done.err
+  (tmp_path / "train.csv").unlink()
+  Script(run_classifier).run_well(**flags, init_checkpoint=saved, output_dir=tmp_path / "out2")
+  header, *_ = table(tmp_path / "out2" / "predictions.tsv")
+  assert header[2:5] == [f"probability_LABEL_{number}" for number in range(3)]
 
 
 @pytest.mark.parametrize(
