@@ -61,6 +61,7 @@ from absl import flags, logging
 from bert.checkpoints import (
   config_files,
   formats,
+  label_map,
   model_files,
   model_garden,
   model_source,
@@ -275,7 +276,7 @@ def _strip(prefix: str, files: ModelFiles) -> None:
     atomic_files.copy_file(files.config, os.path.join(FLAGS.output_dir, run_files.CONFIG))
   if files.vocabulary:
     _copy_vocabulary(files.vocabulary)
-  _write_checkpoint(tensors, *_task_of(prefix))
+  _write_checkpoint(prefix, tensors, *_task_of(prefix))
 
 
 def _resize_vocab(prefix: str, files: ModelFiles) -> None:
@@ -307,7 +308,7 @@ def _resize_vocab(prefix: str, files: ModelFiles) -> None:
   if facts:
     digest = vocabulary_hash(load_vocab(vocab_file))
     facts = {**facts, "vocab_size": len(new_tokens), "vocabulary": digest}
-  _write_checkpoint(tensors, facts, settings)
+  _write_checkpoint(prefix, tensors, facts, settings)
 
 
 def _to_transformers(prefix: str, files: ModelFiles) -> None:
@@ -318,7 +319,8 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
   config = _read_config(files.config)
   kept = _without_training_state(prefix)
   facts, settings = _task_of(prefix)
-  head = transformers_heads.guess_head(kept, facts)
+  labels = label_map.labels_of(prefix)
+  head = transformers_heads.guess_head(kept, {**facts, "labels": labels})
   asked = transformers_heads.HEADS.get(FLAGS.head)
   if "head" in facts and not asked:
     raise command_line.UsageError(
@@ -361,7 +363,8 @@ def _from_keras(path: str, files: ModelFiles) -> None:
   _write_config(described.config)
   if files.vocabulary:
     _copy_vocabulary(files.vocabulary)
-  _write_checkpoint(tensors, {**facts, **({} if case is None else {"do_lower_case": case})}, {})
+  facts = {**facts, **({} if case is None else {"do_lower_case": case})}
+  _write_checkpoint(path, tensors, facts, {})
 
 
 def _from_model_garden(prefix: str, files: ModelFiles) -> None:
@@ -391,7 +394,7 @@ def _from_transformers(prefix: str, files: ModelFiles) -> None:
   elif tokens := transformers_folder.read_tokens(prefix):
     path = os.path.join(FLAGS.output_dir, vocabulary_kind.VOCABULARY)
     vocabulary_file.write_tokens(path, tokens)
-  _write_checkpoint(tensors, *_task_of(prefix))
+  _write_checkpoint(prefix, tensors, *_task_of(prefix))
 
 
 _COMMANDS = {
@@ -437,12 +440,12 @@ def _write_config(config: Mapping) -> None:
   atomic_files.write_text(path, json.dumps(config, indent=2) + "\n")
 
 
-def _write_checkpoint(tensors: Mapping, facts: Mapping, settings: Mapping) -> None:
-  """Writes the labels and the checkpoint, after all other files: then the folder is complete."""
+def _write_checkpoint(prefix: str, tensors: Mapping, facts: Mapping, settings: Mapping) -> None:
+  """Writes the labels of a model and its checkpoint, after all other files of the folder."""
   from bert.checkpoints import saving
 
-  if facts.get("labels"):
-    run_files.write_label_map(FLAGS.output_dir, facts["labels"])
+  if labels := facts.get("labels") or label_map.labels_of(prefix):
+    label_map.write(FLAGS.output_dir, labels)
   state = {"fingerprint": facts, "informative": settings} if facts else {}
   step = int(tensors.get("global_step", 0))
   logging.info("Wrote %s.", saving.save(FLAGS.output_dir, step, tensors, state, keep=None))

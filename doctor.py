@@ -35,8 +35,8 @@ from bert.scripts import (
   command_line,
   flag_groups,
   model_flags,
+  model_labels,
   path_flags,
-  run_files,
   run_settings,
   shared_flags,
 )
@@ -173,9 +173,11 @@ def _as_trained(settings: run_settings.RunSettings) -> run_settings.RunSettings:
     checkpoint = finding.find(settings.init_checkpoint)
     settings = dataclasses.replace(settings, checkpoint=checkpoint)
   settings = model_flags.with_lengths_of_run(settings)
-  if settings.get("labels") or settings.get("problem_type") == "regression":
+  is_named = (settings.task_name or "csv").lower() not in ("csv", "ner")  # it has its own labels
+  if is_named or settings.get("labels") or settings.get("problem_type") == "regression":
     return settings
-  labels = run_files.labels_of_earlier_run(settings.output_dir, settings.init_folder)
+  model = model_labels.of_settings(settings)
+  labels = model and model.facts.get("problem_type") != "regression" and model.labels
   return settings.replace(labels=labels) if labels else settings
 
 

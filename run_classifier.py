@@ -381,8 +381,8 @@ class Classification(Task):
 
   def __init__(self, settings, config=None, tokenizer=None):
     super().__init__(settings, config, tokenizer)
-    self.processor = task_options.processor_of_folder(settings, config, tokenizer)
-    self.labels = self.processor.get_labels()
+    found = task_options.processor_of_folder(settings, config, tokenizer)
+    self.processor, self.labels = found
     # Processors written for the original know nothing of problem types and metrics.
     self.problem_type = getattr(self.processor, "problem_type", "classification")
     self.headline = f"eval_{getattr(self.processor, 'headline_metric', 'accuracy')}"

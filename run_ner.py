@@ -29,7 +29,7 @@ from bert.fine_tuning.task import LENGTH, SEQUENCES, Task
 from bert.io import atomic_files
 from bert.io.tables import DataError
 from bert.model.task_heads import TokenHead
-from bert.scripts import command_line, flag_groups, run_settings, shared_flags
+from bert.scripts import command_line, flag_groups, model_labels, run_settings, shared_flags
 from bert.tasks import conll_files, constant_answers, label_counts, label_schemes
 from bert.training import distribution
 
@@ -133,36 +133,46 @@ class Tagging(Task):
     return ([" ".join(example.words)], labels) if len(example.words) >= _LONG_SENTENCE else None
 
   def prepare(self, train):
-    """Takes `--labels`, else those of the training file, else those of the run that trained."""
-    labels = self.settings.labels
+    """Takes `--labels`, else those of the training file, else those of the model."""
+    labels, model = self.settings.labels, self.labels_of_model()
+    source, advice = "--labels", ""
     if not labels and train:
       labels = label_schemes.model_labels(self.files["train"].types(), self.scheme)
-    source = "--labels"
-    if not labels:
-      source = "label_map.json of the model, which is probably not one of run_ner.py"
-      labels = self.labels_of_earlier_run()
+    elif not labels and model:
+      source = f"the model in {model.folder}"
+      advice = " If its outputs mean other labels, name them: --labels=O,B-PER,I-PER."
+    labels = model_labels.in_order(labels, model, are_given=bool(self.settings.labels))
     if not labels:
       raise command_line.UsageError(
-        "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has a "
-        "label_map.json. Train with --do_train, or name them: --labels=O,B-PER,I-PER."
+        "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has them. "
+        "Train with --do_train, or name them: --labels=O,B-PER,I-PER."
       )
     for label in labels:
       try:
         label_schemes.split_label(label, self.scheme)
       except ValueError as error:
-        raise command_line.UsageError(f"{source}, --model_scheme={self.scheme}: {error}.") from None
+        raise command_line.UsageError(
+          f"{source}, --model_scheme={self.scheme}: {error}.{advice}"
+        ) from None
     self.labels = labels
 
   def check_data(self, sets):
     """Refuses labels of the training file that the model lacks; warns of those of other files."""
+    others: dict[str, set[str]] = {}
     for split, conll_file in self.files.items():
-      if not conll_file.has_labels:
-        continue
-      missing = ", ".join(sorted(conll_file.labels(self.scheme) - set(self.labels)))
+      found = conll_file.labels(self.scheme) if conll_file.has_labels else set()
+      missing = found - set(self.labels)
       if missing and split == "train":
-        raise DataError(f"--labels lacks {missing}.", conll_file.path, advice="Add them.")
+        reason = f"--labels lacks {', '.join(sorted(missing))}."
+        raise DataError(reason, conll_file.path, advice="Add them.")
       if missing:
-        logging.warning("%s: the model has no label for %s.", conll_file.path, missing)
+        others[conll_file.path] = missing
+    if others:
+      logging.warning(
+        "%s: the model has no label for %s. Its labels are %s.",
+        *(", ".join(others), ", ".join(sorted(set().union(*others.values())))),
+        ", ".join(self.labels),
+      )
     known = [self.files[split].types() for split in ("train", "dev") if split in self.files]
     for warning in label_counts.about_nearly_equal(sorted(set().union(*known)), "types"):
       logging.warning("%s", warning)

@@ -370,7 +370,7 @@ ERRORS = {
       "output_dir": "{tmp}/classifier",
     },
     "ada O\n",
-    "label_map.json of the model, which is probably not one of run_ner.py, --model_scheme=bio: the",
+    "the model in {tmp}/classifier, --model_scheme=bio: the label 'no'",
   ),
 }
 

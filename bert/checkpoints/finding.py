@@ -78,7 +78,9 @@ def _open_best(directory: str) -> Checkpoint | None:
       *(newest.prefix, found.prefix),
     )
     return None
-  logging.info("Using the best checkpoint, %s.", found.prefix)
+  is_older = newest and os.path.basename(newest.prefix) != os.path.basename(found.prefix)
+  rest = f" The newest is {newest.prefix}." if newest and is_older else ""
+  logging.info("Using the best checkpoint, %s.%s", found.prefix, rest)
   return found
 
 

@@ -33,7 +33,8 @@ _MARKS = ("architectures", "transformers_version", "layer_norm_eps")
 _EPSILON = {"layer_norm_eps": 1e-12}  # of families that have no such key
 _FIXED = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
-_DEFAULT_NUM_LABELS = 2  # of transformers, where `config.json` has no `id2label`
+_DEFAULT_NUM_LABELS = 2  # of transformers, where `config.json` has neither `id2label` nor a number
+_TOO_MANY_LABELS = 2**16
 
 _PROBLEM_TYPES = {
   "classification": "single_label_classification",
@@ -176,7 +177,10 @@ def read_classes(content: Mapping[str, Any]) -> dict[str, Any]:
     >>> read_classes({"id2label": {"0": "no", "1": "yes"}})
     {'labels': ['no', 'yes'], 'problem_type': 'classification'}
   """
-  names = content.get("id2label", {str(i): f"LABEL_{i}" for i in range(_DEFAULT_NUM_LABELS)})
+  count = content.get("num_labels")  # of versions before 2.2
+  if not isinstance(count, int) or not 0 < count < _TOO_MANY_LABELS:
+    count = _DEFAULT_NUM_LABELS
+  names = content.get("id2label", {str(i): f"LABEL_{i}" for i in range(count)})
   labels = [names.get(str(i)) for i in range(len(names))] if isinstance(names, dict) else []
   if not labels or not all(isinstance(label, str) for label in labels):
     raise ValueError(f"id2label is {names!r:.80}, not a label for each of 0, 1, 2, ...")

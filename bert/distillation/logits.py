@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from bert.distillation.methods import DistillationLoss, Step, Tensors
 from bert.model import heads
+from bert.tasks import label_counts
 
 # Of `Step.features`: 1 for an example with a label; absent where all have one.
 HAS_LABEL = "has_label"
@@ -145,7 +146,7 @@ def columns_of(taught: Sequence[str], learned: Sequence[str]) -> list[int]:
   """Where the student's labels are among the teacher's.
 
   transformers calls labels `LABEL_0`, `LABEL_1` and so on where nobody named them: these are meant
-  in the student's order.
+  in the student's order, unless the student's are numbers.
 
   Raises:
     ValueError: they are not the same labels.
@@ -156,10 +157,11 @@ def columns_of(taught: Sequence[str], learned: Sequence[str]) -> list[int]:
     >>> columns_of(["LABEL_0", "LABEL_1"], ["no", "yes"])
     [0, 1]
   """
+  ordered = label_counts.in_order_of(learned, taught)
+  if ordered and len(learned) == len(taught):
+    return [ordered.index(label) for label in learned]
   if list(taught) == [f"LABEL_{index}" for index in range(len(learned))]:
     return list(range(len(learned)))
-  if set(taught) != set(learned):
-    raise ValueError(
-      f"the teacher has the labels {', '.join(taught)}, the student {', '.join(learned)}"
-    )
-  return [list(taught).index(label) for label in learned]
+  raise ValueError(
+    f"the teacher has the labels {', '.join(taught)}, the student {', '.join(learned)}"
+  )

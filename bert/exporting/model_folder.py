@@ -34,7 +34,6 @@ from bert.text import tokenizer_json
 
 RUN = "bert_run.json"
 CONFIG = "bert_config.json"
-LABELS = "label_map.json"
 CARD = "README.md"
 ACCURACY = "accuracy.json"
 

@@ -18,7 +18,6 @@ Letters in shapes: B = batch size, C = number of labels, (P) = tokens of each te
 """
 
 import contextlib
-import json
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,7 +26,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert import tokenization
-from bert.checkpoints import finding
+from bert.checkpoints import finding, label_map
 from bert.exporting import graph_text, hub_encoder, hub_preprocess, saved_models
 from bert.exporting.graph_byte_pairs import BytePairGraph
 from bert.model import kernels, variables
@@ -128,7 +127,7 @@ class TaskModel(tf.train.Checkpoint):
     self.load(prefix)
     extra = {"bert_config.json": self._config.to_json_string()}
     if self._labels:
-      extra["label_map.json"] = label_map_json(self._labels)
+      extra[label_map.NAME] = label_map.to_json(self._labels)
     signatures = self.signatures()
     inputs = signatures["serving_default"].structured_input_signature[1]
     self.serve.get_concrete_function(dict(inputs))
@@ -177,9 +176,3 @@ def string_signature(function, *specs: tf.TensorSpec) -> tf.types.experimental.C
     return function(*(texts[spec.name] for spec in specs))
 
   return serve.get_concrete_function(**{spec.name: spec for spec in specs})
-
-
-def label_map_json(label_names: Sequence[str]) -> str:
-  """Numbers labels, as in `label_map.json` of a run."""
-  label_map = {label: index for index, label in enumerate(label_names)}
-  return json.dumps(label_map, indent=2, ensure_ascii=False) + "\n"

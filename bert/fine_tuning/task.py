@@ -38,8 +38,8 @@ from bert.model.task_head import SEQUENCES, Head
 from bert.scripts import (
   command_line,
   flag_groups,
+  model_labels,
   result_files,
-  run_files,
   run_settings,
   shared_flags,
 )
@@ -279,16 +279,16 @@ class Task(ScoredAnswers):
     if not self.has_labels:
       return
     self.labels = sorted({each.label for each in train.examples}) if train else None
-    self.labels = self.labels or self.labels_of_earlier_run()
+    self.labels = model_labels.in_order(self.labels, self.labels_of_model())
     if not self.labels:
       raise command_line.UsageError(
-        "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has a "
-        "label_map.json. Train with --do_train."
+        "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has them. "
+        "Train with --do_train."
       )
 
-  def labels_of_earlier_run(self) -> list[str] | None:
-    """Reads the labels of the run that trained: of `--output_dir`, or of the model's folder."""
-    return run_files.labels_of_earlier_run(self.settings.output_dir, self.settings.init_folder)
+  def labels_of_model(self) -> model_labels.ModelLabels | None:
+    """Reads the labels of the model that the run evaluates; None where it trains."""
+    return model_labels.of_settings(self.settings, self.name)
 
   def check_data(self, sets: Mapping[str, list[DataSet]]) -> None:
     """Checks, or logs, what the data sets of all splits that were read show together."""

@@ -1,7 +1,7 @@
 """The model in a folder that `export_hub.py --format=onnx,litert` wrote, on one of its engines.
 
   model = read("out/export")
-  engine = load("out/export", model)                    # the fastest that is installed
+  engine = load("out/export", model)                    # the first that is installed
   engine = load("out/export", model, "onnxruntime", "int8")
   engine({"input_ids": ..., "input_mask": ..., "segment_ids": ...})["logits"]
 
@@ -12,7 +12,6 @@ Letters in shapes: R = rows, S = sequence length, W = hidden size.
 """
 
 import os
-import time
 from typing import Any
 
 import numpy as np
@@ -22,18 +21,11 @@ from bert.checkpoints import sentence_pooling
 from bert.exporting import model_folder
 from bert.exporting.model_folder import Described
 from bert.io import vocabulary_kind
-from bert.model.configuration import BertConfig
-from bert.model.task_head import SEQUENCES
 from bert.predicting import load_run
 from bert.predicting.engines import registry
 from bert.predicting.engines.engine import Arrays, Engine
 from bert.tasks import kinds
 from bert.tasks.answering import Answering
-
-# The rows of the trial: a few short texts.
-_TRIAL = (4, 32)
-_MOST_SECONDS = 0.3  # of each engine's trial, which ends after the call that exceeds it
-_MOST_CALLS = 5
 
 
 def read(folder: str | os.PathLike, vocab_file: str | None = None) -> Described:
@@ -67,7 +59,7 @@ def load(
   Args:
     folder: the export.
     model: of `read`.
-    engine: its name; `auto` is the fastest of those that are installed, by a short trial.
+    engine: its name, or `auto`, see `choose_engine`.
     precision: one of `registry.PRECISIONS`, as far as the folder and the engine have it.
     threads: that compute; by default one for each core.
     pooling: of vectors; by default that of the model, else `mean`.
@@ -81,15 +73,31 @@ def load(
     MissingExtraError: the engine's package is not installed.
     ValueError: the engine is unknown, or cannot read the folder.
   """
-  registry.check_name(engine, ("auto", *registry.NAMES))
-  names = candidates(folder, precision) if engine == "auto" else [engine]
-  loaded = []
-  for name in names:
-    path = registry.model_file(name, folder, precision)
-    given = {"precision": precision, "max_length": model.config.longest_sequence, **options}
-    loaded.append(registry.load(name, path, threads=threads, **given))
-  chosen = loaded[0] if len(loaded) == 1 else _fastest(loaded, model.config)
+  name = choose_engine(folder, engine, precision)
+  path = registry.model_file(name, folder, precision)
+  given = {"precision": precision, "max_length": model.config.longest_sequence, **options}
+  chosen = registry.load(name, path, threads=threads, **given)
   return PooledEngine(chosen, pooling or model.pooling or "mean") if model.is_encoder else chosen
+
+
+def choose_engine(
+  folder: str | os.PathLike, engine: str = "auto", precision: str = "float32"
+) -> str:
+  """Returns the name of the engine that computes an export, for `Predictor`, scripts and server.
+
+  `auto` is the first of `registry.FORMATS` that is installed and has a model of that precision in
+  the folder: the same in each process, whatever else the machine does.
+
+  Raises:
+    ValueError: there is no such engine, or no such model.
+  """
+  registry.check_name(engine, ("auto", *registry.NAMES))
+  if engine != "auto":
+    return engine
+  names = candidates(folder, precision)
+  rest = f", not {', '.join(names[1:])}" if names[1:] else ""
+  logging.info("Engine %s%s computes %s in %s.", names[0], rest, os.fsdecode(folder), precision)
+  return names[0]
 
 
 def _check_vocabulary(model: Described) -> None:
@@ -176,30 +184,6 @@ def candidates(folder: str | os.PathLike, precision: str) -> list[str]:
     registry.model_file(registry.engine_for(precision), folder, precision)
   installed = [name for name in has_model if registry.is_installed(name)]
   return installed or has_model[:1]  # which says what to install
-
-
-def _fastest(engines: list[Engine], config: BertConfig) -> Engine:
-  """Tries engines with a few rows of made-up tokens, and logs the times."""
-  trial = _TRIAL[0], min(_TRIAL[1], config.longest_sequence)
-  ids = np.random.RandomState(0).randint(0, config.vocab_size, trial).astype(np.int32)
-  batch = {name: np.zeros(trial, np.int32) for name in SEQUENCES}
-  batch |= {"input_ids": ids, "input_mask": np.ones(trial, np.int32)}
-  times = {engine.name: _best_time(engine, batch) for engine in engines}
-  fastest = min(engines, key=lambda engine: times[engine.name])
-  words = ", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in times.items())
-  logging.info("Engine %s: %d texts of %d tokens take %s.", fastest.name, *trial, words)
-  return fastest
-
-
-def _best_time(engine: Engine, batch: Arrays) -> float:
-  """Returns the shortest time of a few calls, in seconds, the first one not counted."""
-  engine(batch)
-  times, start = [], time.perf_counter()
-  while len(times) < _MOST_CALLS and time.perf_counter() - start < _MOST_SECONDS:
-    begin = time.perf_counter()
-    engine(batch)
-    times.append(time.perf_counter() - begin)
-  return min(times)
 
 
 class PooledEngine:

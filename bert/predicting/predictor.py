@@ -224,7 +224,7 @@ class Predictor:
       batch_invariant: whether a text's vectors have the same bits whatever texts are around it, and
         whatever `batch_size` is; see `fixed_batch_shapes.py`.
       engine: what computes them; see `load`. Of others than TensorFlow, `init_checkpoint` is an
-        export, which has the last layer alone, pooled.
+        export, which has the last layer alone, pooled; `auto` is TensorFlow for any other folder.
       precision: of an export's weights, see `load`.
 
     Returns:
@@ -234,13 +234,14 @@ class Predictor:
     Raises:
       ValueError: a file is missing or bad, or they do not belong together.
     """
-    if engine != "tensorflow":
-      from bert.predicting import load_export
+    from bert.predicting import load_export
 
+    if engine != "tensorflow" and (engine != "auto" or load_export.is_export(init_checkpoint)):
       model = load_export.read_encoder(init_checkpoint, layers, pooling, vocab_file)
       found = load_export.load(init_checkpoint, model, engine, precision, pooling=pooling)
       sizes: dict[str, Any] = {"batch_size": batch_size, "batch_invariant": batch_invariant}
       return cls._of_encoder(found, model, max_seq_length=max_seq_length, **sizes)
+    registry.check_not_of_export(init_checkpoint, engine, precision)
     config, tokenizer, prefix = load_model(
       init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length
     )
@@ -297,7 +298,7 @@ class Predictor:
         taken, or else the newest. Or the prefix of a checkpoint there; or a folder of transformers;
         or what `export_hub.py --format=onnx,litert` wrote.
       engine: what computes the model, see `engines/registry.py`; `auto` is TensorFlow for a run,
-        and the fastest that is installed for an export, by a short trial that is logged.
+        and for an export the first engine that is installed, see `load_export.choose_engine`.
       precision: of an export: float32, float16 or int8, as far as it has such weights, or bfloat16,
         which openvino computes from those of float32.
       threads: that compute an export; by default one for each core.

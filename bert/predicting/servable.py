@@ -20,9 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.checkpoints import bundle_files, model_files, model_source, sentence_pooling
+from bert.checkpoints import (
+  bundle_files,
+  label_map,
+  model_files,
+  model_source,
+  sentence_pooling,
+)
 from bert.exporting import model_folder
-from bert.io import json_files, start_lines
+from bert.io import start_lines
 from bert.model.configuration import BertConfig
 from bert.predicting import (
   attention,
@@ -147,9 +153,7 @@ def _check(options: Options) -> None:
 
 def _of_export(folder: str, options: Options) -> Servable:
   model = load_export.read(folder, options.vocab_file)
-  engine = options.engine
-  if engine == "auto":  # the first, not the fastest in a trial: all processes must take the same
-    engine = load_export.candidates(folder, options.precision)[0]
+  engine = load_export.choose_engine(folder, options.engine, options.precision)
   file = registry.model_file(engine, folder, options.precision)
   registry.module_of(engine)  # or a message that says what to install
   load = functools.partial(_export_engine, folder, options.vocab_file, engine, options.precision)
@@ -212,8 +216,7 @@ def _meaning(folder: str, signature: saved_texts.Signature) -> Answering | None:
     tokenizer = tokenization.load_tokenizer(model_files.need_vocabulary(folder), True)
   except (ValueError, OSError):  # another program's model
     return None
-  file = os.path.join(folder, "assets.extra", model_folder.LABELS)
-  labels = list(json_files.read_object(file)) if os.path.isfile(file) else []
+  labels = label_map.read(os.path.join(folder, "assets.extra")) or ()
   return of_saved_model(signature.inputs, signature.outputs, labels, tokenizer)
 
 

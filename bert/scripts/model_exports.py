@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert.checkpoints import model_files, sentence_pooling
+from bert.checkpoints import label_map, model_files, sentence_pooling
 from bert.exporting import model_card, model_folder
 from bert.exporting.model_files import FILES
 from bert.exporting.model_folder import Described
 from bert.io import atomic_files, filesystem, installation
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, run_files
+from bert.scripts import command_line
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import kinds
 
@@ -34,7 +34,7 @@ _SAVED_MODELS = ("encoder", "preprocess", "task")
 # All that lies in the folder of an export, so that nothing of the user's is replaced with it.
 _OWN = {
   *(*_SAVED_MODELS, *FILES, "1_Pooling", "modules.json", "sentence_bert_config.json"),
-  *(model_folder.RUN, model_folder.CONFIG, model_folder.LABELS, model_folder.CARD),
+  *(model_folder.RUN, model_folder.CONFIG, label_map.NAME, model_folder.CARD),
   *(model_folder.ACCURACY, "config.json", "tokenizer.json", "tokenizer_config.json"),
   *("special_tokens_map.json", "vocab.txt", "spiece.model", "vocab.json", "merges.txt"),
 }
@@ -161,10 +161,8 @@ def export(
         write_saved_models(folder)
       model_folder.write_description(folder, model)
       trained_in = model_files.run_folder_of(checkpoint)
-      if labels := model.kind and (
-        model.facts.get("labels") or run_files.labels_of_earlier_run(trained_in)
-      ):
-        run_files.write_label_map(folder, labels)
+      if labels := model.kind and label_map.labels_of(checkpoint):
+        label_map.write(folder, labels)
       for name in wanted.others:
         os.makedirs(os.path.join(folder, name))
         _WRITERS[name][1](graph, folder, wanted)

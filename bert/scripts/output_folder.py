@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from absl import logging
 
 from bert import tokenization
+from bert.checkpoints import model_files
+from bert.checkpoints.bundle_files import STEP_NAME
 from bert.io import atomic_files
 from bert.io.wording import counted
 from bert.model.configuration import BertConfig
@@ -186,13 +188,25 @@ def nothing_loaded(settings: RunSettings) -> str | None:
   )
 
 
-def best_checkpoint(settings: RunSettings) -> str | None:
-  """Returns the best weights of evaluation during training, if this run keeps them."""
-  if not (settings.eval_every_steps and settings.keep_best):
-    return None
+def checkpoint_to_use(settings: RunSettings) -> str | None:
+  """Finds the weights that evaluation, prediction and export use, as whoever loads the folder does.
+
+  1. Where nothing is trained, the checkpoint in `--output_dir` that `--init_checkpoint` names;
+  2. the best of evaluation during training, unless `--nokeep_best`;
+  3. None: the newest, or those of `--init_checkpoint` where `--output_dir` has none.
+  """
   from bert.checkpoints import finding
 
-  return finding.best(settings.output_dir)
+  named = settings.get("init_checkpoint") or ""
+  is_step = bool(STEP_NAME.match(os.path.basename(named)))
+  places = model_files.run_folder_of(named), settings.output_dir
+  if is_step and not settings.do_train and len(set(map(os.path.realpath, places))) == 1:
+    logging.info("Using %s, which --init_checkpoint names.", named)
+    return named
+  best = finding.best(settings.output_dir) if settings.keep_best else None
+  if not (best or settings.do_train) and (newest := finding.latest(settings.output_dir)):
+    logging.info("Using the newest checkpoint, %s.", newest)
+  return best
 
 
 def checkpoint_to_export(settings: RunSettings, best: str | None = None) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import bert
-from bert.checkpoints import config_files, formats
+from bert.checkpoints import config_files, formats, label_map
 from bert.io import atomic_files, filesystem, installation, json_files, vocabulary_kind
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, on_request
@@ -31,7 +31,6 @@ from bert.text import tokenizer_kinds
 from bert.training import distribution
 
 CONFIG = "bert_config.json"
-LABEL_MAP = "label_map.json"
 FLAGS = "flags.json"
 VERSIONS = "versions.json"
 COMMAND = "command.txt"
@@ -123,7 +122,7 @@ def _of_model(settings, config, labels) -> dict[str, bytes]:
       vocab_file
     )
   if labels:
-    contents[LABEL_MAP] = _label_map(labels)
+    contents[label_map.NAME] = label_map.to_json(labels).encode()
   return contents
 
 
@@ -155,37 +154,3 @@ def versions() -> dict[str, str]:
     except importlib.metadata.PackageNotFoundError:
       continue  # installed without metadata, as some builds of TensorFlow are
   return found
-
-
-# ---------------------------------------------------------------------------------------------
-# Labels.
-
-
-def write_label_map(output_dir: str, labels: Sequence[str]) -> None:
-  """Writes `label_map.json`: label -> index of the model's output."""
-  atomic_files.write_bytes(os.path.join(output_dir, LABEL_MAP), _label_map(labels))
-
-
-def _label_map(labels: Sequence[str]) -> bytes:
-  return _json({label: index for index, label in enumerate(labels)})
-
-
-def read_label_map(output_dir: str | None) -> list[str] | None:
-  """Reads the labels of an earlier run, in their order, or None; a ValueError if malformed."""
-  path = os.path.join(output_dir or "", LABEL_MAP)
-  if not output_dir or not os.path.isfile(path):
-    return None
-  with open(path, encoding="utf-8") as reader:
-    try:
-      label_map = json.load(reader)
-      labels = sorted(label_map, key=label_map.get)
-      if [label_map[label] for label in labels] != list(range(len(labels))):
-        raise ValueError("its values are not 0, 1, 2, ...")
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-      raise ValueError(f"{path} is no label map ({error}). Remove it.") from None
-  return labels
-
-
-def labels_of_earlier_run(*folders: str | None) -> list[str] | None:
-  """The labels in the first of these folders that has a `label_map.json`; None if none has."""
-  return next(filter(None, map(read_label_map, folders)), None)

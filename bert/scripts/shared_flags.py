@@ -172,7 +172,7 @@ def define_engine_flags() -> None:
     ["auto", *registry.NAMES],
     "What computes the model. onnxruntime and openvino read what export_hub.py --format=onnx "
     "wrote, litert what --format=litert wrote; they need no TensorFlow. auto: TensorFlow for a "
-    "checkpoint; for such an export the engine that is fastest in a short trial.",
+    "checkpoint; for such an export the first of these engines that is installed.",
   )
   flags.DEFINE_enum(
     "precision",
@@ -361,7 +361,8 @@ def define_eval_in_training_flags() -> None:
       "keep_best",
       True,
       "With --eval_every_steps: keep the best weights in OUTPUT_DIR/best, and use them for "
-      "--do_eval and --do_predict.",
+      "--do_eval, --do_predict and --do_export, later as well. Without --do_train, "
+      "--init_checkpoint=OUTPUT_DIR/model.ckpt-N chooses others.",
     )
     flags.DEFINE_integer(
       "early_stopping_patience",

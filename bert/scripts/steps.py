@@ -112,7 +112,7 @@ class Run:
       self.estimator = self._create_estimator(fingerprint)
       if self.settings.do_train:
         self._train()
-      checkpoint_path = output_folder.best_checkpoint(self.settings)
+      checkpoint_path = output_folder.checkpoint_to_use(self.settings)
       self.use(checkpoint_path)
     if self.settings.do_export:
       distribution.on_chief(self._export, checkpoint_path)

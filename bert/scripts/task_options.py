@@ -1,14 +1,16 @@
 """The processor of `run_classifier.py`'s task, with the options that flags give it."""
 
-from typing import Any
+import contextlib
 
-from absl import logging
-
+from bert.io.tables import DataError
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, output_folder, run_files
+from bert.scripts import command_line, model_labels, output_folder
+from bert.scripts.model_labels import ModelLabels
 from bert.scripts.run_settings import RunSettings
+from bert.tasks import label_counts
 from bert.tasks.glue import create_processor, find_processor
 from bert.tasks.processors import DataProcessor
+from bert.tasks.user_tables import CsvProcessor
 from bert.tasks.windows import MIN_SEQ_LENGTH
 
 _OPTIONS = (
@@ -33,37 +35,68 @@ def check_task(settings: RunSettings) -> None:
   command_line.explain_ignored_flags(reasons)
 
 
-def processor_of(settings: RunSettings) -> DataProcessor:
-  """Makes the processor of `--task_name`; a ValueError if it, or one of its options, is unknown."""
+def processor_of(
+  settings: RunSettings, model: ModelLabels | None = None
+) -> tuple[DataProcessor, list[str]]:
+  """Makes the processor of `--task_name`, and its labels in the order of the model's outputs.
+
+  Args:
+    settings: of the run.
+    model: that the run evaluates, whose training data may have moved.
+
+  Raises:
+    ValueError: the task, or one of its options, is unknown; or the data have a fault.
+  """
   options = {name: settings.values[name] for name in _OPTIONS}
   options["language"] = settings.xnli_language
-  if settings.task_name.lower() != "csv":
-    return create_processor(settings.task_name, **options)
-  options["data_dir"] = settings.data_dir
-  if settings.do_train or settings.labels:
-    return create_processor(settings.task_name, **options)
-  # The labels of the run that trained, whose data may have moved.
-  folder, options["labels"] = _labels_of_model(settings)
-  processor: Any = create_processor(settings.task_name, **options)
-  processor.labels_of = folder
-  return processor
+  is_table = settings.task_name.lower() == "csv"
+  if is_table:
+    options["data_dir"] = settings.data_dir
+    if model:
+      options["problem_type"] = options["problem_type"] or model.facts.get("problem_type")
+  processor = create_processor(settings.task_name, **options)
+  if getattr(processor, "problem_type", "classification") == "regression":
+    return processor, processor.get_labels()
+  if isinstance(processor, CsvProcessor) and model and model.labels and not settings.labels:
+    _take_labels(processor, settings, model)
+  # Of tables without a model, those of the training file.
+  are_given = bool(settings.labels)
+  labels = model_labels.in_order(processor.get_labels(), model, are_given) or []
+  if isinstance(processor, CsvProcessor):
+    processor.labels = tuple(labels)
+  return processor, labels
 
 
-def processor_of_folder(settings: RunSettings, config: BertConfig, tokenizer) -> DataProcessor:
-  """Returns the processor of `--task_name`, whose labels are known.
+def _take_labels(processor: CsvProcessor, settings: RunSettings, model: ModelLabels) -> None:
+  """Gives a table the labels of the model, or as many other ones of the data."""
+  splits = ["dev"] if settings.do_eval else []
+  found = processor.labels_in(settings.data_dir, *splits)
+  if model.labels[0] == "LABEL_0":  # nobody has named the outputs
+    with contextlib.suppress(DataError):
+      found = processor.labels_in(settings.data_dir, "train", *splits)
+  labels = label_counts.in_order_of(found, model.labels)
+  are_others = not any(label_counts.in_order_of([each], model.labels) for each in found)
+  if labels is None and are_others and len(found) == len(model.labels):
+    processor.labels = tuple(found)
+    return
+  processor.labels, processor.labels_of = tuple(labels or model.labels), model.folder
+
+
+def processor_of_folder(
+  settings: RunSettings, config: BertConfig, tokenizer
+) -> tuple[DataProcessor, list[str]]:
+  """Returns what `processor_of` does of the model that the run evaluates.
 
   Raises:
     ResumeMismatchError: `--output_dir` holds a run of another task, which says more than a fault
       of this one's data.
-    ValueError: see `processor_of`; or the data have a fault.
+    ValueError: see `processor_of`; or the model is of another kind of task.
   """
   try:
-    processor = processor_of(settings)
-    processor.get_labels()  # of own tables, those of the training file
+    return processor_of(settings, model_labels.of_settings(settings, "sentences"))
   except ValueError:
     output_folder.check_same_task(settings, config, tokenizer)
     raise
-  return processor
 
 
 def check_windows(settings: RunSettings) -> None:
@@ -76,12 +109,3 @@ def check_windows(settings: RunSettings) -> None:
   least = MIN_SEQ_LENGTH
   needed = f"at least {least} with --long_text=windows"
   settings.check("max_seq_length", lambda value: value >= least, needed)
-
-
-def _labels_of_model(settings: RunSettings) -> tuple[str, list[str] | None]:
-  """Returns the folder of the trained model, and its labels; "" and None where none is known."""
-  for folder in (settings.output_dir, settings.init_folder):
-    if labels := run_files.read_label_map(folder):
-      logging.info("Labels of the trained model: %s.", ", ".join(labels))
-      return folder, labels
-  return "", None

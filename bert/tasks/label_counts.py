@@ -181,6 +181,35 @@ def _plain(label: str) -> str:
   return {"true": "1", "false": "0"}.get(plain, plain)
 
 
+def in_order_of(names: Iterable[str], model: Sequence[str]) -> list[str] | None:
+  """Returns a model's labels as the data spell them; None if the data have others.
+
+  Case, spaces and Unicode form do not count, and `LABEL_1`, transformers' name of what nobody
+  named, is the number 1.
+
+  Args:
+    names: the labels of the data, or some of them.
+    model: the labels of a model, in the order of its outputs.
+
+  Example:
+    >>> in_order_of(["bad", "good"], ["Good", "bad", "none"])
+    ['good', 'bad', 'none']
+    >>> in_order_of(["bad", "good"], ["LABEL_0", "LABEL_1"]), in_order_of("01", ["LABEL_0", "LABEL_1"])
+    (None, ['0', '1'])
+  """  # noqa: E501
+  names = list(names)
+  for key in (str, _number):
+    spelled, theirs = {key(name): name for name in names}, list(map(key, model))
+    are_distinct = len(spelled) == len(names) and len(set(theirs)) == len(theirs)
+    if are_distinct and set(spelled) <= set(theirs):
+      return [spelled.get(each, label) for each, label in zip(theirs, model, strict=True)]
+  return None
+
+
+def _number(label: str) -> str:
+  return _plain(label).removeprefix("label_")
+
+
 def unknown_label(name: str, known: Sequence[str]) -> str:
   """Writes the message that `name` is not one of the `known` labels."""
   shown = ", ".join(repr(label) for label in known[:20]) + (", ..." if len(known) > 20 else "")

@@ -192,7 +192,18 @@ class CsvProcessor(TableProcessor):
     rows = self._rows_of(path, "train")
     if self.labels:
       return list(self.labels)
-    columns = self._columns_in("train", rows)
+    columns, found = self._labels_of(rows, "train")
+    label_counts.check_is_label(found, path)
+    _check_header(rows[0], columns, found)
+    return _sorted_labels(set(found))
+
+  def labels_in(self, data_dir: str, *splits: str) -> list[str]:
+    """Returns the labels that occur in `train`, `dev` or both, sorted."""
+    tables = ((self._rows_of(find_table(data_dir, split), split), split) for split in splits)
+    return _sorted_labels({label for each in tables for label in self._labels_of(*each)[1]})
+
+  def _labels_of(self, rows: list[Row], split: str) -> tuple[Columns, list[str]]:
+    columns = self._columns_in(split, rows)
     found: list[str] = []
     for row in rows[1:] if columns.header else rows:
       try:
@@ -201,9 +212,7 @@ class CsvProcessor(TableProcessor):
         self._reader.on_bad_row(e)
       else:
         found += label if isinstance(label, tuple) else [label]
-    label_counts.check_is_label(found, path)
-    _check_header(rows[0], columns, found)
-    return _sorted_labels(set(found))
+    return columns, found
 
   def _read_split(self, data_dir, split):
     path = find_table(data_dir, split)

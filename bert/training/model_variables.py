@@ -11,6 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert.checkpoints import finding, load_report, loading, reading, saving
+from bert.checkpoints.bundle_files import CheckpointError
 from bert.model.variables import VariableStore
 from bert.training import distribution, loss_scaling, resumption
 from bert.training.resumption import ResumeMismatchError, RunState
@@ -77,6 +78,9 @@ class ModelVariables:
     """Fills the variables of a new run by name from `init_checkpoint`, or leaves them random.
 
     A random head is as it should be if they are trained next.
+
+    Raises:
+      CheckpointError: the checkpoint has another head, and nothing is trained.
     """
     if not init_checkpoint:
       logging.warning(
@@ -89,6 +93,14 @@ class ModelVariables:
     checkpoint = finding.find(init_checkpoint)
     prefix = checkpoint.prefix
     report = loading.init_from_checkpoint(checkpoint, self.weights())
+    if report.mismatched:
+      lines = "\n  ".join(map(str, report.mismatched))
+      if not is_training:
+        raise CheckpointError(
+          f"{prefix} has a head of another shape, so all results would be those of RANDOM values. "
+          f"Train first, or evaluate a model with this task's labels.\n  {lines}"
+        )
+      logging.warning("OF ANOTHER SHAPE IN %s, hence RANDOM:\n  %s", prefix, lines)
     self.store.draw(report.loaded)
     self.is_filled = True
     logging.info("%s", report.summary())

@@ -146,5 +146,7 @@ def test_a_place_for_each_label_that_is_missing(problem_type, label):
 @pytest.mark.mutation("bert.distillation.logits:columns_of", "index() -> learned.index(label)")
 def test_labels_in_another_order():
   assert logits.columns_of(["B", "O", "I"], ["O", "I", "B"]) == [1, 2, 0]
+  assert logits.columns_of(["LABEL_0", "LABEL_1"], ["no", "yes"]) == [0, 1]
+  assert logits.columns_of(["LABEL_0", "LABEL_1"], ["1", "0"]) == [1, 0]
   with pytest.raises(ValueError, match=r"labels a, b, .* a, c"):
     logits.columns_of(["a", "b"], ["a", "c"])

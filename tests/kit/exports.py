@@ -7,6 +7,7 @@
 The first pytest worker that needs a model makes it, behind a lock. Tests only read its folder.
 """
 
+import json
 import os
 import pathlib
 from collections.abc import Callable
@@ -14,7 +15,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert.checkpoints import saving
+from bert.checkpoints import finding, reading, saving, transformers_folder
+from bert.checkpoints.transformers_heads import Head
 from bert.exporting.sentence_model import SentenceModel
 from bert.model import heads
 from bert.model.configuration import BertConfig
@@ -61,6 +63,18 @@ def write_model(folder: pathlib.Path, config: BertConfig, vocab: list[str], vari
   (folder / "bert_config.json").write_text(config.to_json_string())
   saving.save(str(folder), 1, variables, {})
   return str(folder)
+
+
+def write_transformers(model: Model, folder: pathlib.Path, head: Head, **changes) -> None:
+  """Writes a trained model as transformers saves it; `changes` are of its config.json."""
+  prefix = finding.find_checkpoint(model.trained)
+  names = [name for name in reading.names_and_shapes(prefix) if name != "global_step"]
+  tensors = reading.read_tensors(prefix, names)
+  vocab_file = os.path.join(model.trained, "vocab.txt")
+  transformers_folder.write_folder(folder, CONFIG.to_dict(), tensors, vocab_file, True, head)
+  if changes:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 def _make_classifier(folder: pathlib.Path) -> None:

@@ -21,11 +21,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert import create_pretraining_data
-from bert.checkpoints import finding, reading
+from bert.checkpoints import finding, label_map, reading
 from bert.exporting import saved_models
 from bert.io import atomic_files, record_files
 from bert.predicting import vector_files
-from bert.scripts import result_files, run_files
+from bert.scripts import result_files
 from tests.kit import faults, toy_training
 from tests.kit.faults import Loss
 from tests.kit.paths import ROOT
@@ -214,7 +214,7 @@ def write_vectors(folder, seed=2) -> None:
 
 def write_results(folder, seed=2) -> None:
   rows = [np.array([seed / 10, 1 - seed / 10], np.float32)] * 3
-  run_files.write_label_map(str(folder), ["no", "yes"])
+  label_map.write(str(folder), ["no", "yes"])
   result_files.write_eval_results(str(folder / "eval_results.txt"), {"eval_accuracy": seed / 3})
   result_files.write_predictions(str(folder), "", "abc", rows, ["no", "yes"], "classification")
   atomic_files.write_text(folder / "run.json", json.dumps({"seed": seed}))

@@ -25,6 +25,7 @@ import numpy as np
 from bert import predict, run_ner, tokenization
 from bert.checkpoints import (
   config_files,
+  label_map,
   numpy_reader,
   safetensors_file,
   torch_file,
@@ -33,7 +34,7 @@ from bert.checkpoints import (
 from bert.io import record_files, tables, text_lines, tfrecord_bytes
 from bert.model.configuration import BertConfig
 from bert.predicting import answer_lines, predictor
-from bert.scripts import command_line, flag_groups, run_files
+from bert.scripts import command_line, flag_groups
 from bert.tasks import conll_files, glue, label_schemes, multiple_choice, squad, user_tables
 from bert.text import corpus, corpus_statistics, sentences, text_files, vocabulary_file
 from tests.kit import older_weights
@@ -335,7 +336,7 @@ def read_small_json(data: bytes, folder: pathlib.Path) -> None:
   else:
     _written(folder, "label_map.json", data)
     with clear_errors("label_map.json", ValueError):
-      assert all(isinstance(label, str) for label in run_files.read_label_map(str(folder)))
+      assert all(isinstance(label, str) for label in label_map.read(str(folder)))
 
 
 def _block(content: bytes) -> bytes:

@@ -15,7 +15,7 @@ from bert.exporting import model_folder
 from bert.exporting.model_files import FILES
 from bert.exporting.model_folder import Described
 from bert.model import similarity
-from bert.predicting import load_export
+from bert.predicting import load_export, servable
 from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
 from tests.kit import exports
@@ -36,7 +36,7 @@ class MadeUp:
 
 @pytest.fixture
 def export(tmp_path, monkeypatch):
-  """A folder with models of both formats, and the time that each engine says it takes."""
+  """A folder with models of both formats, and the engines that are installed."""
   for files in FILES.values():
     path = tmp_path / files["float32"]
     path.parent.mkdir()
@@ -48,52 +48,53 @@ def export(tmp_path, monkeypatch):
   model_folder.write_description(
     str(tmp_path), Described(exports.CONFIG, str(vocab_file), True, 16, {}, {}, "max")
   )
-  seconds = {"onnxruntime": 0.05, "litert": 0.01}
+  installed = {"onnxruntime", "litert"}
   monkeypatch.setattr(registry, "load", lambda name, path, **options: MadeUp(name))
-  monkeypatch.setattr(load_export, "_best_time", lambda engine, batch: seconds[engine.name])
-  monkeypatch.setattr(registry, "is_installed", lambda name: name in seconds)
-  return tmp_path, seconds
+  monkeypatch.setattr(registry, "module_of", lambda name: None)
+  monkeypatch.setattr(registry, "is_installed", lambda name: name in installed)
+  return tmp_path, installed
 
 
 def load(folder, *arguments):
   return load_export.load(folder, load_export.read(folder), *arguments)
 
 
-def test_auto_takes_the_fastest_and_says_so(export, monkeypatch):
-  folder, seconds = export
+def test_auto_is_the_same_engine_everywhere_and_logged(export, monkeypatch):
+  folder, installed = export
   lines = []
   monkeypatch.setattr(logging, "info", lambda text, *values: lines.append(text % values))
-  assert load(folder).name == "litert"
-  assert lines == ["Engine litert: 4 texts of 32 tokens take onnxruntime 50.0 ms, litert 10.0 ms."]
-  seconds["onnxruntime"], seconds["litert"] = seconds["litert"], seconds["onnxruntime"]
-  assert load(folder).name == "onnxruntime"
+  for engines, expected, rest in [
+    ({"onnxruntime", "litert", "openvino"}, "onnxruntime", ", not openvino, litert"),
+    ({"litert"}, "litert", ""),
+  ]:
+    installed.clear()
+    installed.update(engines)
+    lines.clear()
+    assert load(folder).name == expected
+    assert servable.find(folder).engine == expected
+    assert lines == [f"Engine {expected}{rest} computes {folder} in float32."] * 2
 
 
 def test_rows_are_as_long_as_the_model_reads(export, monkeypatch):
-  """OpenVINO does not say by itself that they are too long; the trial keeps to it, too."""
+  """OpenVINO does not say by itself that they are too long."""
   folder, _ = export
-  asked, shapes = [], []
+  asked = []
   monkeypatch.setattr(
     registry, "load", lambda name, path, **options: asked.append(options) or MadeUp(name)
-  )
-  monkeypatch.setattr(
-    load_export, "_best_time", lambda engine, batch: shapes.append(batch["input_ids"].shape) or 1.0
   )
   model = load_export.read(folder)
   model.config.max_position_embeddings = 16
   load_export.load(folder, model)
-  assert [options["max_length"] for options in asked] == [16] * 2
-  assert shapes == [(4, 16)] * 2
+  assert [options["max_length"] for options in asked] == [16]
 
 
-def test_auto_tries_nothing_where_one_engine_can(export, monkeypatch):
-  folder, seconds = export
-  monkeypatch.setattr(load_export, "_fastest", None)
+def test_auto_is_an_engine_that_has_such_a_model(export):
+  folder, installed = export
   assert load(folder, "auto", "int8").name == "litert"
-  del seconds["litert"]
+  installed.remove("litert")
   assert load(folder).name == "onnxruntime"
   assert load(folder, "onnxruntime").name == "onnxruntime"
-  seconds["openvino"] = 0.02  # of both precisions, from one file
+  installed.add("openvino")  # of both precisions, from one file
   assert load(folder, "auto", "bfloat16").name == "openvino"
 
 

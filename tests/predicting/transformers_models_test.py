@@ -1,14 +1,12 @@
 """Fine-tuned models of transformers: answers and labels, directly and after a conversion."""
 
 import json
-import os
 import pathlib
 
 import numpy as np
 import pytest
 
 from bert import convert_checkpoint
-from bert.checkpoints import finding, reading, transformers_folder
 from bert.checkpoints.transformers_heads import HEADS, Head
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
@@ -28,20 +26,10 @@ def model(tmp_path_factory) -> exports.Model:
 def saved(model, tmp_path_factory) -> pathlib.Path:
   """The classifier as transformers saves it."""
   folder = tmp_path_factory.mktemp("saved")
-  write(model, folder, Head("ForSequenceClassification", exports.LABELS, "classification"))
+  exports.write_transformers(
+    model, folder, Head("ForSequenceClassification", exports.LABELS, "classification")
+  )
   return folder
-
-
-def write(model, folder, head, **changes) -> None:
-  prefix = finding.find_checkpoint(model.trained)
-  names = [name for name in reading.names_and_shapes(prefix) if name != "global_step"]
-  tensors = reading.read_tensors(prefix, names)
-  vocab_file = os.path.join(model.trained, "vocab.txt")
-  config = exports.CONFIG.to_dict()
-  transformers_folder.write_folder(folder, config, tensors, vocab_file, True, head)
-  if changes:
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 def assert_same_answers(folder, model) -> None:
@@ -110,7 +98,7 @@ def convert(command, source, folder) -> None:
   ],
 )
 def test_the_task_is_that_of_the_class(model, tmp_path, head, changes, task, facts):
-  write(model, tmp_path, Head(HEADS[head], exports.LABELS), **changes)
+  exports.write_transformers(model, tmp_path, Head(HEADS[head], exports.LABELS), **changes)
   run = load_run.find_run(tmp_path)
   assert run.kind.name == task
   assert run.facts == facts
@@ -130,7 +118,7 @@ def test_the_task_is_that_of_the_class(model, tmp_path, head, changes, task, fac
   ],
 )
 def test_a_configuration_without_sense(model, tmp_path, changes, message):
-  write(
+  exports.write_transformers(
     model, tmp_path, Head("ForSequenceClassification", exports.LABELS, "classification"), **changes
   )
   with pytest.raises(ValueError, match=message):

@@ -130,7 +130,12 @@ def test_the_best_checkpoint_of_evaluation_in_training_is_used(mrpc, tmp_path):
   with_head = {name for name, _ in tf.train.list_variables(str(out / "best"))}
   assert "output_weights" in with_head
   assert "output_weights/adam_m" not in with_head
-  run_well(**{**values, "num_train_epochs": 9.0, "eval_every_steps": 0}, do_train=True)
+  later = {**values, "eval_every_steps": 0}
+  for step, more in [(10, {}), (20, {"init_checkpoint": out / "model.ckpt-20"})]:
+    done = run_well(**later, **more, do_eval=True)
+    assert f"model.ckpt-{step}" in done.err
+    assert results_in(out / "eval_results.txt")["global_step"] == step
+  run_well(**{**later, "num_train_epochs": 9.0}, do_train=True)
   assert finding.find_checkpoint(str(out)) == str(out / "model.ckpt-22"), "best/ is of step 10"
 
 

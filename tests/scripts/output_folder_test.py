@@ -230,15 +230,25 @@ def test_evaluation_beside_training_has_features_of_its_own(tmp_path, do_train, 
 
 
 def test_the_best_checkpoint_counts_where_it_is_kept(tmp_path):
-  newest = saving.save(str(tmp_path), 7, {"v": np.zeros(2)}, {})
+  earlier, newest = (saving.save(str(tmp_path), n, {"v": np.zeros(2)}, {}) for n in (6, 7))
   run = settings(tmp_path, eval_every_steps=5)
-  assert output_folder.best_checkpoint(run) is None
+  assert output_folder.checkpoint_to_use(run) is None
   assert output_folder.checkpoint_to_export(run) == newest
   best = saving.save(str(tmp_path / "best"), 5, {"v": np.zeros(2)}, {})
-  assert output_folder.best_checkpoint(run) == best
+  assert output_folder.checkpoint_to_use(run) == best
   assert output_folder.checkpoint_to_export(run, best) == best
-  for values in ({"eval_every_steps": 0}, {"eval_every_steps": 5, "keep_best": False}):
-    assert output_folder.best_checkpoint(settings(tmp_path, **values)) is None
+  elsewhere = saving.save(str(tmp_path / "other"), 9, {"v": np.zeros(2)}, {})
+  for expected, values in [
+    (None, {"keep_best": False}),
+    (best, {"eval_every_steps": 0}),
+    (best, {"do_train": False}),
+    (best, {"do_train": False, "init_checkpoint": elsewhere}),
+    (best, {"do_train": True, "init_checkpoint": earlier}),
+    (earlier, {"do_train": False, "init_checkpoint": earlier}),
+    (newest, {"do_train": False, "init_checkpoint": newest}),
+    (best, {"do_train": False, "init_checkpoint": best}),
+  ]:
+    assert output_folder.checkpoint_to_use(settings(tmp_path, **values)) == expected, values
 
 
 def test_nothing_to_export(tmp_path):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert.checkpoints import finding
+from bert.checkpoints import finding, label_map
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, run_files
 from bert.scripts.run_settings import RunSettings
@@ -127,16 +127,16 @@ def test_files_that_are_equal_are_not_written_again(tmp_path, newest):
 
 def test_label_map_there_and_back(tmp_path):
   labels = ["neutral", "10", "9", 'ä"\t']
-  run_files.write_label_map(str(tmp_path), labels)
+  label_map.write(str(tmp_path), labels)
   text = (tmp_path / "label_map.json").read_text(encoding="utf-8")
   assert json.loads(text) == {"neutral": 0, "10": 1, "9": 2, 'ä"\t': 3}
   assert "ä" in text
-  assert run_files.read_label_map(str(tmp_path)) == labels
+  assert label_map.read(str(tmp_path)) == labels
 
 
 def test_no_label_map(tmp_path):
-  assert run_files.read_label_map(str(tmp_path)) is None
-  assert run_files.read_label_map(None) is None
+  assert label_map.read(str(tmp_path)) is None
+  assert label_map.read(None) is None
 
 
 @pytest.mark.parametrize(
@@ -149,13 +149,13 @@ def test_no_label_map(tmp_path):
 def test_a_label_map_that_is_none(tmp_path, text):
   (tmp_path / "label_map.json").write_text(text)
   with pytest.raises(ValueError, match=r"label_map\.json is no label map .*Remove it"):
-    run_files.read_label_map(str(tmp_path))
+    label_map.read(str(tmp_path))
 
 
 def test_a_label_map_that_is_not_utf8(tmp_path):
   (tmp_path / "label_map.json").write_bytes(b'{"\xff": 0}')
   with pytest.raises(ValueError, match="is no label map"):
-    run_files.read_label_map(str(tmp_path))
+    label_map.read(str(tmp_path))
 
 
 @pytest.mark.parametrize(("value", "resumes"), [(False, True), (None, True), (True, False)])

@@ -12,9 +12,9 @@ from unittest import mock
 import pytest
 
 from bert import create_pretraining_data, create_vocab, predict, tokenization
+from bert.checkpoints import label_map
 from bert.model.configuration import BertConfig
 from bert.predicting import predictor
-from bert.scripts import run_files
 from bert.tasks import conll_files, glue, multiple_choice, squad, user_tables
 from tests.kit import tiny_bert
 from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, rows_of, starting
@@ -113,7 +113,7 @@ CONFIGS = Family(
 LABEL_MAP = Family(
   "labels of a run",
   "label_map.json",
-  loading(lambda folder: run_files.read_label_map(str(folder))),
+  loading(lambda folder: label_map.read(str(folder))),
   [
     case("empty", b"", "is no label map"),
     case("a list", '["O", "B-PER"]', "is no label map"),

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from bert import run_ner, run_squad
-from bert.checkpoints import released_models
+from bert.checkpoints import label_map, released_models
 from bert.io import archives, http
 from bert.io.http import DownloadError
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, result_files, run_files, run_settings
+from bert.scripts import command_line, flag_groups, result_files, run_settings
 from bert.tasks import conll_files, glue, public_data, squad, squad_answers, squad_features
 from bert.tokenization import FullTokenizer
 from tests.kit.paths import ROOT
@@ -89,9 +89,9 @@ def test_ids_and_labels_of_predictions_stay_in_their_fields(sandbox):
 
 
 def test_a_label_map_gives_back_any_label(sandbox):
-  run_files.write_label_map(str(sandbox), HOSTILE)
+  label_map.write(str(sandbox), HOSTILE)
   assert written(sandbox) == {"label_map.json"}
-  assert run_files.read_label_map(str(sandbox)) == HOSTILE
+  assert label_map.read(str(sandbox)) == HOSTILE
 
 
 def test_ids_of_questions_stay_in_json(sandbox):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert.checkpoints.bundle_files import CheckpointError
 from bert.model.variables import get_variable, truncated_normal_initializer, use_store
 from bert.training import resumption
 from bert.training.model_variables import ModelVariables
@@ -47,6 +48,21 @@ def test_what_a_checkpoint_lacks_is_drawn(tmp_path, drawn):
   assert (found[NAMES[0]] == 1.0).all()
   for name in NAMES[1:]:
     np.testing.assert_array_equal(found[name], drawn[name])
+
+
+def test_a_head_of_another_shape_is_warned_of_or_refused(tmp_path, caplog):
+  prefix = str(tmp_path / "init.ckpt")
+  values = {name: tf.ones([128, 128]) for name in NAMES} | {NAMES[2]: tf.ones([3, 128])}
+  tf.raw_ops.SaveV2(
+    prefix=prefix, tensor_names=list(values), shape_and_slices=[""] * 3, tensors=[*values.values()]
+  )
+  mismatch = f"{NAMES[2]}: float32 [3, 128] in the checkpoint, float32 [128, 128] in the model"
+  new_variables(tmp_path).initialise(prefix, is_training=True)
+  said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+  assert said == [f"OF ANOTHER SHAPE IN {prefix}, hence RANDOM:\n  {mismatch}"]
+  with pytest.raises(CheckpointError, match="has a head of another shape") as error:
+    new_variables(tmp_path).initialise(prefix)
+  assert mismatch in str(error.value)
 
 
 def test_a_resumed_run_keeps_what_it_has_saved(tmp_path):
