@@ -98,19 +98,23 @@ class TestOpenAI:
     np.testing.assert_allclose(found, unit(vector(models, TEXT)), atol=1e-6)
 
   def test_token_ids(self, client, models):
-    for given, items in (([7, 9], [[7, 9]]), ([[7, 9], [5]], [[7, 9], [5]])):
+    one, other = (fake_models.tokenizer().text_to_ids(text) for text in (TEXT, OTHER))
+    cls, sep = fake_models.tokenizer().convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    whole = [cls, *one, sep]
+    for given, texts in ((one, [TEXT]), ([one, other], [TEXT, OTHER]), ([whole, one], [TEXT] * 2)):
       found = self.embed(client, input=given)["data"]
-      assert len(found) == len(items)
-      for each, item in zip(found, items, strict=True):
-        np.testing.assert_allclose(each["embedding"], unit(vector(models, item)), atol=1e-6)
+      assert len(found) == len(texts)
+      for each, text in zip(found, texts, strict=True):
+        np.testing.assert_allclose(each["embedding"], unit(vector(models, text)), atol=1e-6)
 
   def test_fewer_dimensions_are_normalised_again(self, client, models):
     [entry] = self.embed(client, input=TEXT, dimensions=4)["data"]
     np.testing.assert_allclose(entry["embedding"], unit(vector(models, TEXT)[:4]), atol=1e-6)
 
   def test_ids_of_another_tokenizer_are_refused_with_the_remedy(self, client):
-    found = post(client, "/v1/embeddings", {"input": [[100257]], "model": "encoder"}, 422)
-    assert "check_embedding_ctx_length=False" in found["message"]
+    for ids in ([100257], [5, 9]):  # the second is [unused4] here
+      found = post(client, "/v1/embeddings", {"input": [ids], "model": "encoder"}, 422)
+      assert "check_embedding_ctx_length=False" in found["message"]
     assert found["error"]["message"] == found["message"]
     assert found["type"] == "Validation"
 
@@ -144,7 +148,9 @@ class TestTextEmbeddingsInference:
   def test_a_text_that_is_not_to_be_cut(self, client):
     long = {"inputs": "word " * 40}
     assert len(post(client, "/embed", long)) == 1
-    assert "not to be cut" in post(client, "/embed", {**long, "truncate": False}, 422)["error"]
+    assert (
+      "not to be truncated" in post(client, "/embed", {**long, "truncate": False}, 422)["error"]
+    )
     assert len(post(client, "/embed", {"inputs": TEXT, "truncate": False})) == 1
 
   @pytest.mark.parametrize(
@@ -201,6 +207,49 @@ class TestTextEmbeddingsInference:
     for each in found:
       pair = (TEXT, ["one", "two"][each["index"]])
       assert each["score"] == pytest.approx(answer(models, "mrpc", pair)[0]["probabilities"][1])
+
+  def test_rerank_by_raw_scores(self, client, models):
+    body = {"query": TEXT, "texts": ["one", "two"], "raw_scores": True}
+    for name in ("mrpc", "sts"):
+      found = post(client, "/rerank", {**body, "model": name})
+      for each in found:
+        logits = answer(models, name, (TEXT, body["texts"][each["index"]]))[1][0]["logits"]
+        expected = logits[-1] - (logits[0] if name == "mrpc" else 0)
+        assert each["score"] == pytest.approx(expected, abs=1e-6)
+    message = post(client, "/rerank", {**body, "model": "encoder"}, 422)["error"]
+    assert "leave out `raw_scores`" in message
+
+  @pytest.mark.parametrize("name", ["mrpc", "sts", "encoder"])
+  def test_rerank_without_truncating(self, client, name):
+    body = {"query": TEXT, "texts": ["word " * 40], "model": name}
+    assert len(post(client, "/rerank", body)) == 1
+    message = post(client, "/rerank", {**body, "truncate": False}, 422)["error"]
+    assert "the model reads 32, and it is not to be truncated" in message
+    short = {**body, "texts": ["word"]}
+    assert post(client, "/rerank", {**short, "truncate": False}) == post(client, "/rerank", short)
+
+  @pytest.mark.parametrize(
+    ("name", "item", "is_refused"),
+    [
+      ("mrpc", "word " * 40, True),
+      ("mrpc", [TEXT, OTHER], False),
+      ("sts", [TEXT, "word " * 20], True),
+      ("swag", {"context": TEXT, "choices": ["a", "word " * 40]}, True),
+      ("squad", {"question": "Who? " * 9, "context": TEXT}, True),
+      ("squad", {"question": "Who?", "context": TEXT * 9}, False),
+      ("ner", TEXT * 9, False),
+    ],
+  )
+  def test_predict_without_truncating(self, client, name, item, is_refused):
+    body = {"inputs": item, "model": name}
+    expected = post(client, "/predict", body)
+    found = post(client, "/predict", {**body, "truncate": False}, 422 if is_refused else 200)
+    assert "not to be truncated" in found["error"] if is_refused else found == expected
+
+  @pytest.mark.parametrize("name", ["ner"])
+  def test_raw_scores_that_do_not_exist(self, client, name):
+    body = {"inputs": TEXT, "model": name, "raw_scores": True}
+    assert "leave out `raw_scores`" in post(client, "/predict", body, 422)["error"]
 
   def test_rerank_as_cohere(self, client):
     body = {"query": TEXT, "documents": ["one", {"text": "two"}], "top_n": 1, "model": "encoder"}
