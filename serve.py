@@ -22,13 +22,14 @@ import os
 import re
 import shlex
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from absl import flags, logging
 
-from bert.io import installation, text_lines
+from bert.io import installation
 from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.serving import key_file
 
 FLAGS = flags.FLAGS
 
@@ -65,7 +66,15 @@ def define_flags() -> None:
     flags.DEFINE_integer("port", 8080, "Port to listen at; 0 is any that is free.")
     flags.DEFINE_integer("workers", 1, "Processes that compute, for each model.")
     path_flags.define(
-      "api_key_file", None, "File of keys, one on each line; without it nobody needs one."
+      "api_key_file",
+      None,
+      "File of keys, one on each line, read again when it changes; without it nobody needs one.",
+    )
+    flags.DEFINE_list(
+      "allowed_host",
+      [],
+      "Names by which requests may address the server, beside localhost; * for any. [on a loopback "
+      "--host none, else any]",
     )
     flags.DEFINE_list(
       "cors_origin", [], "Other sites whose pages may ask, such as https://example.com; * for all."
@@ -84,7 +93,7 @@ def define_flags() -> None:
 def main(_) -> None:
   """Serves until a signal."""
   check_flags()
-  keys = read_keys(FLAGS.api_key_file) if FLAGS.api_key_file else ()
+  keys = key_file.KeyFile(FLAGS.api_key_file) if FLAGS.api_key_file else ()
   folders = named_folders(FLAGS.model)
   with installation.extra("serve", "serve.py"):
     from bert.serving import http_server, request_log
@@ -130,29 +139,32 @@ def named_folders(models: Sequence[str]) -> dict[str, str]:
   return found
 
 
-def read_keys(path: str) -> tuple[str, ...]:
-  """Returns the keys in a file, one on each line; lines that begin with # are comments.
-
-  Raises:
-    OSError: it cannot be read.
-    ValueError: it has no key, or one that no header can hold.
-  """
-  lines = list(text_lines.read_lines(path))
-  keys = tuple(line for line in lines if line and not line.startswith("#"))
-  for number, line in enumerate(lines, start=1):
-    if line in keys and not re.fullmatch("[!-~]+", line):
-      raise ValueError(f"{path}, line {number}: a key has letters of ASCII alone, and no blanks.")
-  if not keys:
-    raise ValueError(f"{path} has no key. Write one on each line.")
-  return keys
-
-
 def warn_of_strangers(address: str, has_keys: bool) -> None:
   """Warns where other machines can ask, and need no key."""
-  if not has_keys and not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+  if not has_keys and not is_loopback(address):
     logging.warning(
       "Whoever reaches %s can use this server: name keys with --api_key_file.", address
     )
+
+
+def is_loopback(address: str) -> bool:
+  """Tells whether only programs of this machine reach an address."""
+  return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def allowed_hosts(address: str, names: Sequence[str]) -> tuple[str, ...] | None:
+  """Returns the names by which requests may address the server; None for any.
+
+  A page of any site could have its own name lead to a loopback address (DNS rebinding), and would
+  then ask the server as if it came from there.
+
+  Example:
+    >>> allowed_hosts("127.0.0.1", []), allowed_hosts("0.0.0.0", []), allowed_hosts("::1", ["*"])
+    ((), None, None)
+  """
+  if "*" in names or not (names or is_loopback(address)):
+    return None
+  return tuple(name.lower() for name in names)
 
 
 def demonstration_folder() -> dict[str, str]:
@@ -164,7 +176,7 @@ def demonstration_folder() -> dict[str, str]:
   return named_folders([folder])
 
 
-def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket) -> None:
+def serve(folders: Mapping[str, str], keys: Iterable[str], port: socket.socket) -> None:
   """Serves models behind a port, until a signal.
 
   Raises:
@@ -182,6 +194,7 @@ def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket
   log = request_log.RequestLog(FLAGS.log_format)
   limits = settings.Settings(
     api_keys=keys,
+    allowed_hosts=allowed_hosts(port.getsockname()[0], FLAGS.allowed_host),
     cors_origins=tuple(FLAGS.cors_origin),
     **_values("max_inputs", "max_body_bytes", "timeout_s"),
     **_values("max_batch_tokens", "max_concurrent_requests"),

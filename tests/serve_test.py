@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from bert import export_hub, serve
+from bert.serving import key_file
 from tests.kit.script_runs import Script, check_help
 from tests.kit.server_program import Program
 from tests.serving import fake_models
@@ -111,7 +112,7 @@ def test_two_models_of_one_name():
 def test_keys(tmp_path):
   path = tmp_path / "keys"
   path.write_text("# ours\nfirst-key\n\n  second-key \n")
-  assert serve.read_keys(str(path)) == ("first-key", "second-key")
+  assert key_file.read_keys(str(path)) == ("first-key", "second-key")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_files_without_keys(tmp_path, text, words):
   path = tmp_path / "keys"
   path.write_text(text, encoding="utf-8")
   with pytest.raises(ValueError, match=words):
-    serve.read_keys(str(path))
+    key_file.read_keys(str(path))
 
 
 def test_strangers_are_warned_of(warnings):
@@ -139,6 +140,20 @@ def test_strangers_are_warned_of(warnings):
     serve.warn_of_strangers(address, False)
   assert len(warnings) == 4
   assert "--api_key_file" in warnings[0]
+
+
+@pytest.mark.parametrize(
+  ("address", "names", "hosts"),
+  [
+    ("127.0.0.1", [], ()),
+    ("::1", ["Bert.example"], ("bert.example",)),
+    ("127.0.0.1", ["*"], None),
+    ("0.0.0.0", [], None),
+    ("0.0.0.0", ["bert.example"], ("bert.example",)),
+  ],
+)
+def test_hosts(address, names, hosts):
+  assert serve.allowed_hosts(address, names) == hosts
 
 
 def test_what_to_try_names_a_key_where_one_is_needed():

@@ -81,6 +81,7 @@ _OF_ITEMS = {
 SIMILARITIES = _any(_object(similarities=VECTORS), _NUMBERS)
 ATTENTION = _object(tokens=_list(_TEXT), map=VECTORS)
 HEALTH = _object(status={"const": "ready"})
+LIVE = _object(status={"const": "live"})
 INFO = _object(
   version=_TEXT,
   models=_list(_object(name=_TEXT, version=_TEXT, is_ready=_TRUTH, abilities=_list(_TEXT))),

@@ -38,6 +38,11 @@ def add_to(app: FastAPI, service: Service) -> None:
       raise NotReady("The models are being loaded.", retry_after_s=2)
     return json_answer(request, b'{"status":"ready"}')
 
+  @routes.get("/live", answer=answer_schemas.LIVE)
+  async def live(request: Request) -> Response:
+    """Says that the server runs, whether or not its models are ready: when not, restart it."""
+    return json_answer(request, b'{"status":"live"}')
+
   @routes.get("/info", answer=answer_schemas.INFO)
   async def info(request: Request) -> Response:
     """Lists the models with what they can do, and the limits of requests."""

@@ -31,7 +31,7 @@ class NoKey(ServingError):
 
 
 class Forbidden(ServingError):
-  """A page of another site asks."""
+  """A page of another site asks, or the server is called by a name that is not its own."""
 
   status = 403
   kind = "Forbidden"
@@ -56,6 +56,13 @@ class TooSlow(ServingError):
 
   status = 408
   kind = "Timeout"
+
+
+class UnknownEncoding(ServingError):
+  """The body is compressed in a way that is not supported."""
+
+  status = 415
+  kind = "Validation"
 
 
 class InternalError(ServingError):

@@ -477,6 +477,7 @@ class TestGeneral:
     models.is_ready = False
     try:
       response = client.get("/health")
+      assert client.get("/live").json() == {"status": "live"}
     finally:
       models.is_ready = True
     assert response.status_code == 503
