@@ -44,6 +44,7 @@ class Processor:
     max_seq_length: of a row, in tokens; None where it is not known.
     has_scores: whether the engine's outputs are scores, and not the answers themselves.
     answering: says what answers are; None of other results, or where it is not known.
+    tokenizer: of the model; None where it is not known.
   """
 
   inputs: tuple[str, ...] = ("text",)
@@ -52,6 +53,7 @@ class Processor:
   max_seq_length: int | None = None
   has_scores: bool = True
   answering: Answering | None = None
+  tokenizer: Any = None
 
   def featurize(self, item: Any) -> ItemRows:
     """Makes the rows of an item.
@@ -97,6 +99,7 @@ class AnswerProcessor(Processor):
   def __init__(self, answering: Answering):
     """Takes what the task says."""
     self.answering = answering
+    self.tokenizer = answering.tokenizer
     self.inputs = tuple(answering.inputs)
     self.list_inputs = tuple(answering.list_inputs)
     self.needs_pairs = answering.needs_pairs
@@ -213,7 +216,7 @@ class VectorProcessor(Processor):
     """
     self.max_seq_length = max_seq_length
     self.padding = {"input_ids": layout_of(tokenizer).pad_id}
-    self._tokenizer = tokenizer
+    self.tokenizer = tokenizer
     self._pooling = pooling
     self._is_of_layers = is_of_layers
 
@@ -238,39 +241,39 @@ class VectorProcessor(Processor):
     elif isinstance(item, list) and not any(map(is_text, item)):
       given, tokens = ["token_ids"], item
     else:
-      return text_features(self._tokenizer, item, max_seq_length)
+      return text_features(self.tokenizer, item, max_seq_length)
     ids = self._ids_of_words(tokens) if given[0] == "words" else self._checked_ids(tokens)
     return self._row_of_ids(ids, max_seq_length)
 
   def _ids_of_words(self, words: Any) -> list[int]:
     if not isinstance(words, list) or not words or not all(map(is_text, words)):
       raise ValueError(f"words is {words!r:.80}, but must be a list of texts.")
-    vocab = self._tokenizer.vocab
-    pieces = [[word] if word in vocab else self._tokenizer.tokenize(word) for word in words]
-    return [each for its in pieces for each in self._tokenizer.convert_tokens_to_ids(its)]
+    vocab = self.tokenizer.vocab
+    pieces = [[word] if word in vocab else self.tokenizer.tokenize(word) for word in words]
+    return [each for its in pieces for each in self.tokenizer.convert_tokens_to_ids(its)]
 
   def _checked_ids(self, ids: Any) -> list[int]:
     if not isinstance(ids, list) or not ids:
       raise ValueError(f"Expected a text, or a list of token ids, not {ids!r:.80}.")
-    known = self._tokenizer.inv_vocab
+    known = self.tokenizer.inv_vocab
     for each in ids:
       if type(each) is not int or each not in known:
         raise ValueError(
           f"{each!r:.40} is not a token id of this model, whose vocabulary has {len(known)} "
           f"tokens. {token_ids.REMEDY}"
         )
-    ids = token_ids.without_padding(ids, layout_of(self._tokenizer).pad_id)
+    ids = token_ids.without_padding(ids, layout_of(self.tokenizer).pad_id)
     if not {ids[0], ids[-1]} & set(self._ends()):
-      token_ids.check_own(self._tokenizer, ids[: self.max_seq_length])
+      token_ids.check_own(self.tokenizer, ids[: self.max_seq_length])
     return ids
 
   def _ends(self) -> tuple[int, int]:
-    layout, vocab = layout_of(self._tokenizer), self._tokenizer.vocab
+    layout, vocab = layout_of(self.tokenizer), self.tokenizer.vocab
     return vocab[layout.cls], vocab[layout.sep]
 
   def _row_of_ids(self, ids: list[int], max_seq_length: int) -> Row:
     """Adds the special tokens that are missing around ids, and truncates before the last."""
-    (cls, sep), layout = self._ends(), layout_of(self._tokenizer)
+    (cls, sep), layout = self._ends(), layout_of(self.tokenizer)
     inner = ids[int(ids[0] == cls) : len(ids) - int(ids[-1] == sep)]
     whole = [cls, *inner[: max_seq_length - 2], sep]
     first = whole.index(sep) + 1  # the number of tokens in the first text of a pair, or all

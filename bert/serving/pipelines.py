@@ -168,7 +168,7 @@ def as_asked(asked: Any, model: Any, ability: str, items: Sequence[Any]) -> Sequ
 def _named(ability: str, processor: Any, item: Any) -> Mapping[str, Any]:
   if ability == "answers":
     return named_texts(processor, item)
-  if ability != "vectors":
+  if not ability.endswith("vectors"):
     raise ValueError(f"Texts with {ability.replace('_', ' ')} are truncated: leave out `truncate`.")
   return {"text" if isinstance(item, str) else "token_ids": item}
 

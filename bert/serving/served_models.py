@@ -73,6 +73,7 @@ class Computed(NamedTuple):
   queue_s: float
   tokenization_s: float
   inference_s: float
+  device: str = "cpu"  # or `gpu`
 
 
 class _Seen(NamedTuple):
@@ -180,7 +181,8 @@ class ServedModel:
     results = await self._here_or_in_thread(is_small, _finished, processor, raw)
     numbers = iter(lengths)
     tokens = [sum(next(numbers) for _ in its_rows) for its_rows in features]
-    return Computed(results, raw, tokens, found.queue_s, tokenized - start, found.inference_s)
+    times = found.queue_s, tokenized - start, found.inference_s
+    return Computed(results, raw, tokens, *times, pool.device_of(engine))
 
   async def _featurize(self, processor: Processor, items: Sequence[Any]) -> list[ItemRows]:
     """Makes rows; many texts, or long ones, in a thread, which nothing could stop on its way."""

@@ -1,10 +1,14 @@
-"""Routes of text-embeddings-inference: `/embed`, `/predict`, `/rerank`, also in Cohere's form.
+"""Routes of text-embeddings-inference: `/embed`, `/predict`, `/rerank` and others.
+
+`/rerank` also takes Cohere's form.
 
 `POST /` is what `huggingface_hub.InferenceClient` asks: the route that fits the model, in the form
 of transformers' pipelines.
 """
 
+import asyncio
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -21,7 +25,9 @@ from bert.serving import (
 )
 from bert.serving.documentation import Schema
 from bert.serving.errors import EmptyInput, InvalidInput, UnknownModel
+from bert.serving.json_bodies import Body
 from bert.serving.service import Service, json_answer, normalized, to_json, vectors_json
+from bert.text.sequence_layout import layout_of
 
 _TAG = "text-embeddings-inference"
 
@@ -33,6 +39,22 @@ class EmbedRequest(pipelines.TruncatingBody):
   normalize: bool | None = True
   prompt_name: None = None
   dimensions: fields.WholeNumber | None = None
+
+
+class EmbedAllRequest(pipelines.TruncatingBody):
+  """Texts, or token ids, for whose tokens vectors are wanted."""
+
+  inputs: fields.texts_or_ids("inputs")  # type: ignore[valid-type]
+  prompt_name: None = None
+
+
+class TokenizeRequest(Body):
+  """Texts whose tokens are wanted."""
+
+  inputs: fields.text_or_texts("inputs")  # type: ignore[valid-type]
+  add_special_tokens: bool = True
+  prompt_name: None = None
+  model: str | None = None
 
 
 class PredictRequest(pipelines.TruncatingBody):
@@ -81,6 +103,35 @@ def add_to(app: FastAPI, service: Service) -> None:
     """Returns a vector for each text."""
     return await _embed(service, request, await service.body(request, EmbedRequest))
 
+  @routes.post(
+    "/embed_all",
+    EmbedAllRequest,
+    functools.partial(vector_items.refined, "inputs", ability="token_vectors"),
+    answer=answer_schemas.TOKEN_VECTORS,
+  )
+  async def embed_all(request: Request) -> Response:
+    """Returns a vector for each token of each text, special ones included."""
+    body = await service.body(request, EmbedAllRequest)
+    model = service.model(body.model, "token_vectors")
+    items = pipelines.as_asked(body, model, "token_vectors", body.inputs)
+    computed = await service.compute(request, model, "token_vectors", items)
+    written = [b"[%b]" % b",".join(await vectors_json(list(each))) for each in computed.results]
+    return json_answer(request, b"[%b]" % b",".join(written), computed)
+
+  @routes.post("/tokenize", TokenizeRequest, _refined_tokenize, answer=answer_schemas.TOKENS)
+  async def tokenize(request: Request) -> Response:
+    """Returns the tokens of each text, with their places in it, counted in bytes as in TEI."""
+    body = await service.body(request, TokenizeRequest)
+    model = service.any_model(body.model, _TOKENIZED)
+    tokenizer = _tokenizer_of(model)
+    if tokenizer is None:
+      raise InvalidInput(f"{model.name} is a SavedModel, which keeps its tokens to itself.")
+    service.check_count(len(body.inputs))
+    found = await asyncio.to_thread(
+      lambda: [_tokens(tokenizer, text, body.add_special_tokens) for text in body.inputs]
+    )
+    return json_answer(request, to_json(found))
+
   @routes.post("/predict", PredictRequest, _refined_predict, answer=answer_schemas.PREDICTIONS)
   async def predict(request: Request) -> Response:
     """Returns labels with scores, the highest first; of several items a list of such lists."""
@@ -125,6 +176,12 @@ def _refined_predict(schema: Schema, model: Any) -> Schema | None:
   return documentation.with_examples(schema, *([{"inputs": example}] if example else []))
 
 
+def _refined_tokenize(schema: Schema, model: Any) -> Schema | None:
+  if _tokenizer_of(model) is None:
+    return None
+  return documentation.with_examples(schema, {"inputs": item_schemas.TEXTS[0]})
+
+
 def _refined_rerank(schema: Schema, model: Any) -> Schema | None:
   if not _can_rank(model.servable.abilities):
     return None
@@ -155,6 +212,43 @@ async def _embed(service: Service, request: Request, body: EmbedRequest) -> Resp
   if body.normalize is not False:
     vectors = [normalized(each) for each in vectors]
   return json_answer(request, b"[%b]" % b",".join(await vectors_json(vectors)), computed)
+
+
+# ---------------------------------------------------------------------------------------------
+# Tokens.
+
+_TOKENIZED = ("answers", "vectors")
+
+
+def _tokenizer_of(model: Any) -> Any:
+  able = model.servable.abilities
+  found = (able[name].processor.tokenizer for name in _TOKENIZED if name in able)
+  return next(filter(None, found), None)
+
+
+def _tokens(tokenizer: Any, text: str, with_ends: bool) -> list[dict[str, Any]]:
+  """Lists the tokens of a text as TEI does: with the part of the text that each stands for."""
+  found = tokenizer.tokenize_with_offsets(text)
+  places = list(itertools.accumulate((len(each.encode()) for each in text), initial=0))
+  ids = tokenizer.convert_tokens_to_ids([each.token for each in found])
+  tokens = [
+    {
+      "id": index,
+      "text": text[each.start : each.end],
+      "special": False,
+      "start": places[each.start],
+      "stop": places[each.end],
+    }
+    for index, each in zip(ids, found, strict=True)
+  ]
+  if not with_ends:
+    return tokens
+  layout = layout_of(tokenizer)
+  first, last = (
+    {"id": tokenizer.vocab[name], "text": name, "special": True, "start": None, "stop": None}
+    for name in (layout.cls, layout.sep)
+  )
+  return [first, *tokens, last]
 
 
 # ---------------------------------------------------------------------------------------------

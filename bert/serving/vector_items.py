@@ -7,16 +7,17 @@ from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
 
 
-def refined(name: str, schema: Schema, model: Any) -> Schema | None:
+def refined(name: str, schema: Schema, model: Any, ability: str = "vectors") -> Schema | None:
   """Returns the schema of a request whose texts or token ids have a name, for a model."""
-  if "vectors" not in model.servable.abilities:
+  if ability not in model.servable.abilities:
     return None
   ids = item_schemas.ids_of(model)
   either = documentation.list_of({"anyOf": [item_schemas.TEXT, ids]})
   schema["properties"][name] = {"anyOf": [item_schemas.TEXT, ids, either]}
   width = model.servable.config.hidden_size
   number = {"type": "integer", "minimum": 1, "maximum": width}
-  schema["properties"]["dimensions"] = {"anyOf": [number, {"type": "null"}]}
+  if "dimensions" in schema["properties"]:
+    schema["properties"]["dimensions"] = {"anyOf": [number, {"type": "null"}]}
   return documentation.with_examples(schema, {name: item_schemas.TEXTS})
 
 

@@ -5,6 +5,7 @@ Alone: python -m pytest tests/serving/bad_requests_test.py (seconds)
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -109,6 +110,12 @@ ROWS = [
   (RERANK, {"query": "a", "texts": ["b"], "truncation_direction": "left"}, 422, '"left", but'),
   (PREDICT, {"inputs": "a", "truncation_direction": "left", **MRPC}, 422, '"left", but'),
   (RERANK, {"query": "a", "texts": ["b"], **NER}, 422, "does not fit this model"),
+  ("/v1/rerank", {"query": "a"}, 422, "Either `texts` or `documents` is needed"),
+  ("/v2/rerank", {"query": "a"}, 422, "Either `texts` or `documents` is needed"),
+  ("/tokenize", {"inputs": [], **MRPC}, 422, "`inputs` is an empty list."),
+  ("/tokenize", {"inputs": 5, **MRPC}, 422, "`inputs` is 5, but a list of texts is needed."),
+  ("/tokenize", {"inputs": "a"}, 404, "Say which `model` is meant"),
+  ("/embed_all", {"inputs": [[]]}, 422, "`inputs`[0] is an empty list."),
   # TensorFlow Serving.
   (TF, {}, 400, "Either `instances` or `inputs` is needed."),
   (TF, {"instances": ["a"], "inputs": ["a"]}, 400, "Either `instances` or `inputs` is needed."),
@@ -189,10 +196,10 @@ def check_form(path, found):
   """Checks that an error has the form of its dialect; returns the message."""
   assert found.headers["content-type"] == "application/json"
   content = found.json()
-  if path.startswith("/v1/models/"):
+  if re.match(r"/v1/models/.+(:|/versions/|/labels/)", path):
     assert set(content) == {"error"}
     return content["error"]
-  if path == OPENAI:
+  if path.startswith(("/v1/", "/v2/")):
     assert set(content["error"]) == {"message", "type", "code", "param"}
     assert content["code"] == found.status
     return content["error"]["message"]

@@ -493,4 +493,4 @@ def test_paths_do_not_fill_the_metrics():
   for number in range(5):
     site.ask("GET", f"/{number}")
   text = site.metrics.text().decode()
-  assert 'te_request_count_total{path="other",status="404"} 5.0' in text
+  assert 'te_request_count{path="other",status="404"} 5.0' in text

@@ -262,8 +262,66 @@ class TestTextEmbeddingsInference:
     body = {"query": TEXT, "texts": ["one"], "model": "ner"}
     assert "does not fit" in post(client, "/rerank", body, 422)["error"]
 
+  def test_embed_all(self, client, models):
+    processor = models.models["encoder"].servable.abilities["token_vectors"].processor
+    found = post(client, "/embed_all", {"inputs": [TEXT, OTHER]})
+    for each, text in zip(found, [TEXT, OTHER], strict=True):
+      [row] = processor.featurize(text)
+      expected = fake_models._random(row, len(row["input_ids"]) + 3, fake_models.WIDTH)[:-3]
+      np.testing.assert_allclose(each, expected, atol=1e-6)
+    ids = fake_models.tokenizer().text_to_ids(TEXT)
+    assert post(client, "/embed_all", {"inputs": ids}) == found[:1]
+    long = {"inputs": "word " * 40, "truncate": False}
+    assert "not to be truncated" in post(client, "/embed_all", long, 422)["error"]
+
+  @pytest.mark.parametrize("name", ["encoder", "mrpc"])
+  def test_tokenize(self, client, name):
+    """Places are of bytes, and texts as they are written, as in TEI."""
+    texts = ["The Stôrm 😀 closed.", "x"]
+    found = post(client, "/tokenize", {"inputs": texts, "model": name})
+    bare = post(client, "/tokenize", {"inputs": texts, "add_special_tokens": False, "model": name})
+    vocab = fake_models.tokenizer().vocab
+    for text, tokens, its_bare in zip(texts, found, bare, strict=True):
+      assert [each["id"] for each in its_bare] == fake_models.tokenizer().text_to_ids(text)
+      assert its_bare == tokens[1:-1]
+      for each in its_bare:
+        assert text.encode()[each["start"] : each["stop"]].decode() == each["text"]
+      ends = [(each["id"], each["text"], each["special"]) for each in (tokens[0], tokens[-1])]
+      assert ends == [(vocab["[CLS]"], "[CLS]", True), (vocab["[SEP]"], "[SEP]", True)]
+      assert {tokens[0]["start"], tokens[-1]["stop"]} == {None}
+    assert found[0][2] == {
+      **{"id": vocab["storm"], "text": "Stôrm", "special": False, "start": 4, "stop": 10}
+    }
+    assert post(client, "/tokenize", {"inputs": texts[1], "model": name}) == found[1:]
+
+  def test_what_has_no_tokens(self, client):
+    message = post(client, "/embed_all", {"inputs": TEXT, "model": "mrpc"}, 422)["error"]
+    assert message == "mrpc has no token vectors, but answers."
+    body = {"inputs": ["a"] * 2049, "model": "mrpc"}
+    assert "may have 2048" in post(client, "/tokenize", body, 413)["error"]
+
+  @pytest.mark.parametrize(
+    ("model", "kind", "labels"),
+    [
+      (fake_models.classifier(), "classifier", ["0", "1"]),
+      (fake_models.classifier(["score"], "regression"), "reranker", ["score"]),
+      (fake_models.classifier(["LABEL_0"]), "reranker", ["LABEL_0"]),
+      (fake_models.tagger(), "classifier", ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]),
+    ],
+  )
+  def test_info_says_what_kind_of_model_it_is(self, model, kind, labels):
+    one = fake_models.FakeModels({"only": model})
+    with TestClient(app.create(one, Settings(), Metrics())) as client:
+      found = client.get("/info").json()
+    names = {str(index): label for index, label in enumerate(labels)}
+    ids = {label: index for index, label in enumerate(labels)}
+    assert found["model_type"] == {kind: {"id2label": names, "label2id": ids}}
+    assert (found["model_id"], found["model_dtype"]) == ("only", "int8")
+    assert [(each["engine"], each["precision"]) for each in found["models"]] == [("fake", "int8")]
+
   def test_headers_say_times(self, client):
     headers = client.post("/embed", json={"inputs": [TEXT, OTHER]}).headers
+    assert headers["x-compute-type"] == "gpu"
     assert headers["x-queue-time"] == "1.000"
     assert headers["x-tokenization-time"] == "2.000"
     assert headers["x-inference-time"] == "3.000"
@@ -413,7 +471,10 @@ class TestTensorFlowServing:
   @pytest.mark.parametrize("place", ["mrpc/versions/2", "mrpc/labels/canary", "nobody"])
   def test_what_is_not_served(self, client, place):
     assert set(post(client, f"/v1/models/{place}:predict", {"instances": [TEXT]}, 404)) == {"error"}
-    assert client.get(f"/v1/models/{place}").status_code == 404
+    response = client.get(f"/v1/models/{place}")
+    assert response.status_code == 404
+    is_openai = isinstance(response.json()["error"], dict)
+    assert is_openai == (place == "nobody")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -545,10 +606,24 @@ class TestGeneral:
 
   def test_metrics_name_models_and_routes(self, client):
     post(client, "/embed", {"inputs": TEXT})
+    post(client, "/embed", {"inputs": ""}, 422)
     text = client.get("/metrics").text
-    assert 'te_request_count_total{path="/embed",status="200"}' in text
-    assert 'te_request_success_total{model="encoder"}' in text
+    assert 'te_request_count{path="/embed",status="200"}' in text
+    assert 'te_request_success{model="encoder"}' in text
+    assert 'te_request_failure{err="validation"}' in text
+    assert 'te_embed_count{model="encoder"}' in text
     assert 'te_request_duration_bucket{le="0.1",path="/embed"}' in text
+    assert "# TYPE te_request_count counter" in text
+
+  def test_names_of_metrics_are_those_of_tei(self):
+    """Those of router/src and core/src of text-embeddings-inference 1.9."""
+    times = ("duration", "queue_duration", "tokenization_duration", "inference_duration")
+    known = {f"te_request_{name}" for name in (*times, "count", "success", "failure")}
+    known |= {f"te_{kind}_{name}" for kind in ("embed", "predict") for name in ("count", "success")}
+    known |= {"te_request_input_length", "te_batch_next_size", "te_batch_next_tokens"}
+    named = re.findall(r"^# TYPE (te_\w+)", Metrics().text().decode(), re.MULTILINE)
+    made = {name for name in named if not name.endswith("_created")}
+    assert made == known | {"te_queue_size"}
 
   @pytest.mark.parametrize(
     ("error", "status"),
