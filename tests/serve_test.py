@@ -90,6 +90,7 @@ def test_a_folder_that_is_none_is_one_message():
   ("given", "found"),
   [
     (["/tmp/run"], {"run": "/tmp/run"}),
+    (["a=/tmp/x,y"], {"a": "/tmp/x,y"}),
     (["/tmp/run/"], {"run": "/tmp/run/"}),
     (["a=/tmp/x", "b.c-1=/tmp/x"], {"a": "/tmp/x", "b.c-1": "/tmp/x"}),
     (["/tmp/a=b/run"], {"run": "/tmp/a=b/run"}),
@@ -99,14 +100,41 @@ def test_a_folder_that_is_none_is_one_message():
   ],
 )
 def test_names_of_models(given, found):
-  assert serve.named_folders(given) == found
+  models = serve.named_models(given)
+  assert {name: each.folder for name, each in models.items()} == found
+  assert not any(each.options for each in models.values())
+
+
+@pytest.mark.parametrize(
+  ("given", "name", "options"),
+  [
+    ("a={},int8", "a", {"precision": "int8"}),
+    ("{},int8", "run", {"precision": "int8"}),
+    ("a={},openvino", "a", {"engine": "openvino"}),
+    ("a={},int8,onnxruntime", "a", {"engine": "onnxruntime", "precision": "int8"}),
+    ("a={}x,int8", "a", {}),  # a folder of that name
+  ],
+)
+def test_a_model_has_its_own_engine_and_precision(tmp_path, given, name, options):
+  for folder in ("run", "runx,int8"):
+    (tmp_path / folder).mkdir()
+  found = serve.given_model(given.format(tmp_path / "run"))
+  assert (found.name, found.options) == (name, options)
+  assert os.path.isdir(found.folder)
+
+
+@pytest.mark.parametrize(
+  ("rest", "words"), [(",int9", "'int9' is not one of tensorflow, "), (",int8,int8", "a second")]
+)
+def test_what_is_neither_is_one_message(tmp_path, rest, words):
+  assert words in SERVE.error_of(model=f"a={tmp_path}{rest}")
 
 
 def test_two_models_of_one_name():
   with pytest.raises(
     ValueError, match=r"Two models are called run\. Give them names: --model=NAME="
   ):
-    serve.named_folders(["/a/run", "/b/run"])
+    serve.named_models(["/a/run", "/b/run"])
 
 
 def test_keys(tmp_path):
@@ -249,11 +277,12 @@ def test_every_route_answers_as_a_predictor(program, exports):
 def test_what_is_served_is_said(program):
   assert program.ask("GET", "/health") == {"status": "ready"}
   models = program.ask("GET", "/info")["models"]
-  assert [each["abilities"] for each in models] == [["answers"], ["vectors"]]
+  assert [each["abilities"] for each in models] == [["answers"], ["vectors", "token_vectors"]]
   assert {each["engine"] for each in models} == {"onnxruntime"}
+  assert {each["precision"] for each in models} == {"float32"}
   assert b"te_request_count" in program.ask("GET", "/metrics")
   assert "/v1/models/tables:predict" in program.ask("GET", "/openapi.json")["paths"]
-  assert "tables: answers" in program.out.read_text()
+  assert "tables (onnxruntime, float32): answers" in program.out.read_text()
 
 
 @pytest.mark.ci

@@ -269,7 +269,7 @@ def _of_checkpoint(path: str, options: Options) -> Servable:
     weights, found, vocab_file = _pretrained(path, options)
   files = (weights.prefix, f"{weights.prefix}.index", vocab_file)
   pointers = tuple(os.path.join(path, place) for place in _POINTERS)
-  return Servable(path, found, kind, weights.config, "tensorflow", "float32", files, pointers)
+  return Servable(path, found, kind, weights.config, "tensorflow", options.dtype, files, pointers)
 
 
 # Of a run: which checkpoint is its newest, and which its best.

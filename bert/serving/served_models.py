@@ -417,6 +417,7 @@ class ServedModels:
     options: ServingOptions | None = None,
     events: Events | None = None,
     find: Callable[..., Servable] | None = None,
+    options_by_name: Mapping[str, Mapping[str, Any]] | None = None,
     **model_options: Any,
   ):
     """Takes the models, which `start` loads.
@@ -426,9 +427,10 @@ class ServedModels:
       options: how they are served.
       events: hears of batches, queues, restarts and reloads.
       find: what finds a model, by default `found_apart`.
+      options_by_name: name -> `servable.Options` of this model alone.
       **model_options: see `servable.Options`; of all models.
     """
-    options = options or ServingOptions()
+    options, own = options or ServingOptions(), options_by_name or {}
     finder: Callable[..., Servable] = found_apart if find is None else find
     self._options = options
     self._admission = Admission(options)
@@ -437,7 +439,7 @@ class ServedModels:
         name,
         folder,
         options,
-        functools.partial(finder, folder, **model_options),
+        functools.partial(finder, folder, **{**model_options, **own.get(name, {})}),
         self._admission,
         events or Events(),
       )

@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import logging
 import os
+import shutil
 import threading
 import time
 
@@ -407,6 +408,30 @@ def test_a_pointer_to_the_same_model_reloads_nothing(channels, folder, monkeypat
     await asyncio.sleep(0.05)
     assert (models.find().version, len(finds), len(Channel.all)) == (1, 2, 1)
     await models.stop()
+
+  asyncio.run(main())
+
+
+def test_a_model_has_options_of_its_own(channels, folder):
+  async def main():
+    asked = {}
+
+    def find(path, **options):
+      asked[path] = options
+      return made_up_engines.find(path)
+
+    folders = {name: str(folder.with_name(name)) for name in ("one", "other")}
+    for path in folders.values():
+      shutil.copytree(folder, path)
+    own = {"other": {"precision": "int8"}}
+    options = {"precision": "float32", "engine": "auto"}
+    models = ServedModels(folders, find=find, options_by_name=own, **options)
+    await models.start()
+    await models.stop()
+    assert asked == {
+      folders["one"]: options,
+      folders["other"]: {"precision": "int8", "engine": "auto"},
+    }
 
   asyncio.run(main())
 
