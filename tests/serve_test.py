@@ -250,6 +250,8 @@ def test_every_route_answers_as_a_predictor(program, exports):
   decoded = [np.frombuffer(base64.b64decode(each["embedding"]), "<f4") for each in coded]
   np.testing.assert_allclose(decoded, units, **close)
   np.testing.assert_allclose(program.ask("POST", "/embed", {"inputs": TEXTS}), units, **close)
+  of_tokens = program.ask("POST", "/embed_all", {"inputs": TEXTS})
+  np.testing.assert_allclose([np.mean(each, axis=0) for each in of_tokens], vectors, **close)
   found = program.ask("POST", "/similarity", {"texts": TEXTS})["similarities"]
   np.testing.assert_allclose(found, units @ units.T, **close)
   ranked = program.ask("POST", "/rerank", {"query": TEXTS[0], "texts": TEXTS, "model": "words"})
