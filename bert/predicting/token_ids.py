@@ -3,8 +3,8 @@
   check_own(tokenizer, [7592, 2088])     # "hello world" of BERT
   check_own(tokenizer, [15339, 1917])    # that of OpenAI, here "denise 皇": a ValueError
 
-Clients of OpenAI's API, LangChain by default, send ids of OpenAI's vocabulary. Most are ids in
-BERT's vocabulary, too, of other words, so that vectors would be meaningless without a word.
+Clients of OpenAI's API, LangChain by default, send ids of OpenAI's vocabulary. Most are ids of other
+words in BERT's, whose vectors would be meaningless.
 """
 
 import collections
@@ -39,9 +39,9 @@ def without_padding(ids: Sequence[int], pad_id: int) -> list[int]:
 
 
 def check_own(tokenizer: Any, ids: Sequence[int]) -> None:
-  """Raises a ValueError for ids without special tokens at their ends that no text becomes.
+  """Raises a ValueError for ids without special tokens at their ends that no text has.
 
-  Of WordPiece, what a text becomes is what the words of the ids become again. Where nearly all of a
+  With WordPiece, the words of ids that a text has become the same ids again. Where nearly all of a
   vocabulary is of one script, rare letters of another one beside it are possible, but far more
   often a mistake.
   """
@@ -53,19 +53,19 @@ def check_own(tokenizer: Any, ids: Sequence[int]) -> None:
   for is_special, run in itertools.groupby(tokens, whole.__contains__):
     pieces = list(run)
     if not is_special and tokenizer.tokenize(" ".join(pieces).replace(" ##", "")) != pieces:
-      raise _refusal(pieces, "which no text becomes here")
+      raise _refusal(pieces, "and no text has these tokens")
   words = [each for each in tokens if each not in whole]
   scripts = {script: each for each in words if (script := _script(each)) not in _ANYWHERE}
   if len(scripts) > 1 and max((shares := _shares(tokenizer)).values()) >= _MAIN:
     for script, token in scripts.items():
       if shares[script] < _RARE:
-        raise _refusal(tokens, f"with {token!r} of a script that is rare in its vocabulary")
+        raise _refusal(tokens, f"with {token!r} of a script that is rare there")
 
 
 def _refusal(tokens: Sequence[str], why: str) -> ValueError:
   return ValueError(
-    f"The token ids mean {' '.join(tokens)!r:.60} to this model, {why}. {REMEDY} If they are the "
-    "model's own, send them with its special tokens at both ends."
+    f"The token ids are {' '.join(tokens)!r:.60} in this model's vocabulary, {why}. {REMEDY} If "
+    "they are the model's own, send them with its special tokens at both ends."
   )
 
 

@@ -83,9 +83,9 @@ def test_a_pair_has_two_segments(vectors, item):
     ([True], "True is not a token id"),
     ([5, 1.5], "1.5 is not a token id"),
     ([10**30], "is not a token id"),
-    ([7, 5], "mean '##s it' to this model"),  # no word begins with ##s
-    ([5, 2, 8], "mean 'it \\[CLS\\] .' to this model"),
-    ([0], "mean '\\[PAD\\]'"),
+    ([7, 5], "are '##s it' in this model's voc"),  # no word begins with ##s
+    ([5, 2, 8], "are 'it \\[CLS\\] .' to this model"),
+    ([0], "are '\\[PAD\\]'"),
     ([], "or a list of token ids, not \\[\\]"),
     ({"token_ids": "it"}, "list of token ids, not 'it'"),
     ({"words": []}, "words is \\[\\], but must be a list of texts"),
