@@ -3,8 +3,8 @@
   check_own(tokenizer, [7592, 2088])     # "hello world" of BERT
   check_own(tokenizer, [15339, 1917])    # that of OpenAI, here "denise 皇": a ValueError
 
-Clients of OpenAI's API, LangChain by default, send ids of OpenAI's vocabulary. Most are ids of other
-words in BERT's, whose vectors would be meaningless.
+Clients of OpenAI's API, LangChain by default, send ids of OpenAI's vocabulary. Most are ids of
+other words in BERT's, whose vectors would be meaningless.
 """
 
 import collections

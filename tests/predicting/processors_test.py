@@ -84,7 +84,7 @@ def test_a_pair_has_two_segments(vectors, item):
     ([5, 1.5], "1.5 is not a token id"),
     ([10**30], "is not a token id"),
     ([7, 5], "are '##s it' in this model's voc"),  # no word begins with ##s
-    ([5, 2, 8], "are 'it \\[CLS\\] .' to this model"),
+    ([5, 2, 8], "are 'it \\[CLS\\] .' in this model"),
     ([0], "are '\\[PAD\\]'"),
     ([], "or a list of token ids, not \\[\\]"),
     ({"token_ids": "it"}, "list of token ids, not 'it'"),
