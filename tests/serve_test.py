@@ -90,7 +90,7 @@ def test_a_folder_that_is_none_is_one_message():
   ("given", "found"),
   [
     (["/tmp/run"], {"run": "/tmp/run"}),
-    (["a=/tmp/x,y"], {"a": "/tmp/x,y"}),
+    (["a=/no/folder,y"], {"a": "/no/folder,y"}),
     (["/tmp/run/"], {"run": "/tmp/run/"}),
     (["a=/tmp/x", "b.c-1=/tmp/x"], {"a": "/tmp/x", "b.c-1": "/tmp/x"}),
     (["/tmp/a=b/run"], {"run": "/tmp/a=b/run"}),

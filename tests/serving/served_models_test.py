@@ -329,9 +329,7 @@ def test_a_new_model_takes_the_place_of_the_old_one_and_no_request_is_lost(chann
   asyncio.run(main())
 
 
-@pytest.mark.parametrize(
-  "error", [NotReady("damaged"), WorkerDied("The process was killed."), RuntimeError("odd")]
-)
+@pytest.mark.parametrize("error", [NotReady("damaged"), WorkerDied("The process was killed.")])
 def test_a_bad_new_model_is_not_served_but_tried_again(channels, folder, caplog, error):
   async def main():
     heard = Heard()
@@ -351,6 +349,24 @@ def test_a_bad_new_model_is_not_served_but_tried_again(channels, folder, caplog,
     asyncio.run(main())
   assert caplog.text.count("cannot be served, which is tried again") == 2
   assert str(error) in caplog.text
+
+
+def test_an_odd_error_does_not_end_the_watch(channels, folder, caplog):
+  async def main():
+    async with serving(folder, reload=True, reload_s=0.005) as models:
+      find = models.find()._find
+
+      def fail():
+        models.find()._find = find
+        raise RuntimeError("odd")
+
+      models.find()._find = fail
+      write(folder, "100")
+      await until(lambda: models.find().version == 2)
+
+  with caplog.at_level(logging.ERROR, "absl"):
+    asyncio.run(main())
+  assert "cannot be served, which is tried again: RuntimeError: odd" in caplog.text
 
 
 def test_intervals_between_attempts_grow(channels, folder, monkeypatch):
