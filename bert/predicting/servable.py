@@ -284,8 +284,9 @@ def _task_abilities(run: load_run.Run, weights: _Weights, options: Options) -> d
   if run.facts.get("pooling"):  # its rows are texts, and its scores are their vectors
     processor = VectorProcessor(answering.tokenizer, answering.max_seq_length)
     found[VECTORS] = Ability(VECTORS, processor, load)
-    found[TOKEN_VECTORS] = _token_vectors(weights, answering.tokenizer, answering.max_seq_length)
   found[ATTENTION] = _attention(weights, answering.tokenizer, answering.max_seq_length)
+  if VECTORS in found:
+    found[TOKEN_VECTORS] = _token_vectors(weights, answering.tokenizer, answering.max_seq_length)
   return found
 
 
@@ -301,11 +302,11 @@ def _pretrained(path: str, options: Options) -> tuple[_Weights, dict[str, Abilit
   load = functools.partial(_vector_engine, weights, pooling)
   processor = VectorProcessor(tokenizer, length, is_of_layers=True)
   found = {VECTORS: Ability(VECTORS, processor, load)}
-  found[TOKEN_VECTORS] = _token_vectors(weights, tokenizer, length)
   heads = masked_words.heads_of(config, reading.names_and_shapes(prefix))
   if heads.words:
     found[MASKED_WORDS] = _masked_words(path, weights, heads, length, options)
   found[ATTENTION] = _attention(weights, tokenizer, length)
+  found[TOKEN_VECTORS] = _token_vectors(weights, tokenizer, length)
   return weights, found, tokenizer.vocab_file
 
 
