@@ -131,8 +131,8 @@ class Limits:
     if known is None:
       return True
     match = _HOST.fullmatch(host.lower())
-    name = match and (match[1] or match[2])
-    return bool(name) and (name in known or _is_local(name))
+    name = (match[1] or match[2]) if match else ""
+    return name in known or _is_local(name)
 
   def _knows(self, headers: Mapping[bytes, bytes]) -> bool:
     """Tells whether a request has a key; takes as long whatever is wrong with it."""
