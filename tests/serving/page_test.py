@@ -430,6 +430,8 @@ def test_the_key_covers_nothing_on_a_phone(browser, server, scheme):
     page.get_by_text("API key", exact=True).click()
     assert page.get_by_label("Key of this server").is_visible()
     assert page.evaluate(COVERED) == 0
+    ends = "[...document.querySelectorAll('#modes a')].map((e) => e.getBoundingClientRect().right)"
+    assert max(page.evaluate(ends)) <= 390
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert browsers.serious_findings(page) == []
 
