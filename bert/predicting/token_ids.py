@@ -22,6 +22,7 @@ REMEDY = (
 )
 # Shares of the tokens of a vocabulary: those of its only script, and those of a rare one.
 _MAIN, _RARE = 0.8, 0.03
+_FEW = 4  # ids
 _EAST_ASIAN = ("BOPOMOFO", "HANGUL", "HIRAGANA", "KATAKANA")  # which texts mix with CJK
 # No letters, and letters that stand beside those of any script, as in formulas.
 _ANYWHERE = ("", "GREEK", "MICRO", "FEMININE", "MASCULINE", "MODIFIER", "SUPERSCRIPT")
@@ -41,9 +42,9 @@ def without_padding(ids: Sequence[int], pad_id: int) -> list[int]:
 def check_own(tokenizer: Any, ids: Sequence[int]) -> None:
   """Raises a ValueError for ids without special tokens at their ends that no text has.
 
-  With WordPiece, the words of ids that a text has become the same ids again. Where nearly all of a
-  vocabulary is of one script, rare letters of another one beside it are possible, but far more
-  often a mistake.
+  With WordPiece, the words of ids that a text has become the same ids again. This finds nearly all
+  others but a few ids, such as those of two words. Of so few, where nearly all of a vocabulary is of
+  one script, a rare letter of another one beside it is possible, but far more often a mistake.
   """
   if not hasattr(tokenizer, "wordpiece_tokenizer"):
     return
@@ -54,8 +55,9 @@ def check_own(tokenizer: Any, ids: Sequence[int]) -> None:
     pieces = list(run)
     if not is_special and tokenizer.tokenize(" ".join(pieces).replace(" ##", "")) != pieces:
       raise _refusal(pieces, "and no text has these tokens")
-  words = [each for each in tokens if each not in whole]
-  scripts = {script: each for each in words if (script := _script(each)) not in _ANYWHERE}
+  if len(tokens) > _FEW or not whole.isdisjoint(tokens):
+    return
+  scripts = {script: each for each in tokens if (script := _script(each)) not in _ANYWHERE}
   if len(scripts) > 1 and max((shares := _shares(tokenizer)).values()) >= _MAIN:
     for script, token in scripts.items():
       if shares[script] < _RARE:

@@ -114,6 +114,7 @@ def test_ids_of_openai_are_refused_with_the_remedy(ids, tmp_path):
     processor.featurize(ids)
   assert processor.featurize([101, *ids, 102])[0]["input_ids"] == [101, *ids, 102]
   assert processor.featurize([15339, 15338])[0]["input_ids"] == [101, 15339, 15338, 102]
+  assert processor.featurize([15339, 1917, 100])  # a text of both scripts, as far as one can tell
 
 
 def test_vectors_are_copies_of_what_the_engine_gives(vectors, tokenizer):
