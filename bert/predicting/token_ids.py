@@ -42,8 +42,8 @@ def without_padding(ids: Sequence[int], pad_id: int) -> list[int]:
 def check_own(tokenizer: Any, ids: Sequence[int]) -> None:
   """Raises a ValueError for ids without special tokens at their ends that no text has.
 
-  With WordPiece, the words of ids that a text has become the same ids again. This finds nearly all
-  others but a few ids, such as those of two words. Of so few, where nearly all of a vocabulary is of
+  With WordPiece, the words of ids that a text has become the same ids again. This finds other ids,
+  unless they are few, such as those of two words. Of so few, where nearly all of a vocabulary is of
   one script, a rare letter of another one beside it is possible, but far more often a mistake.
   """
   if not hasattr(tokenizer, "wordpiece_tokenizer"):
