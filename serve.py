@@ -22,13 +22,15 @@ import os
 import re
 import shlex
 import socket
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from absl import flags, logging
 
-from bert.io import installation, text_lines
+from bert.io import installation
+from bert.predicting.engines import registry
 from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.serving import key_file
 
 FLAGS = flags.FLAGS
 
@@ -40,7 +42,8 @@ def define_flags() -> None:
       "model",
       [],
       "A model: its folder, the prefix of a checkpoint, or the name of a released model; or "
-      "NAME=FOLDER. May be given several times. [the small demonstration of `make mrpc`]",
+      "NAME=FOLDER. Its own engine or precision may follow: NAME=FOLDER,int8. May be given several "
+      "times. [the small demonstration of `make mrpc`]",
     )
     flags.DEFINE_enum(
       "task",
@@ -65,7 +68,15 @@ def define_flags() -> None:
     flags.DEFINE_integer("port", 8080, "Port to listen at; 0 is any that is free.")
     flags.DEFINE_integer("workers", 1, "Processes that compute, for each model.")
     path_flags.define(
-      "api_key_file", None, "File of keys, one on each line; without it nobody needs one."
+      "api_key_file",
+      None,
+      "File of keys, one on each line, read again when it changes; without it nobody needs one.",
+    )
+    flags.DEFINE_list(
+      "allowed_host",
+      [],
+      "Names by which requests may address the server, beside localhost; * for any. [on a loopback "
+      "--host none, else any]",
     )
     flags.DEFINE_list(
       "cors_origin", [], "Other sites whose pages may ask, such as https://example.com; * for all."
@@ -84,14 +95,14 @@ def define_flags() -> None:
 def main(_) -> None:
   """Serves until a signal."""
   check_flags()
-  keys = read_keys(FLAGS.api_key_file) if FLAGS.api_key_file else ()
-  folders = named_folders(FLAGS.model)
+  keys = key_file.KeyFile(FLAGS.api_key_file) if FLAGS.api_key_file else ()
+  given = named_models(FLAGS.model)
   with installation.extra("serve", "serve.py"):
     from bert.serving import http_server, request_log
   request_log.use_format(FLAGS.log_format)
   with http_server.open_port(FLAGS.host, FLAGS.port) as port:
     warn_of_strangers(port.getsockname()[0], bool(keys))
-    serve(folders or demonstration_folder(), keys, port)
+    serve(given or demonstration(), keys, port)
 
 
 def check_flags() -> None:
@@ -106,65 +117,104 @@ def check_flags() -> None:
     settings.check_at_least(3, "max_seq_length")
 
 
-def named_folders(models: Sequence[str]) -> dict[str, str]:
-  """Returns the folder of each model by its name: what is given, or the last part of the path.
+class GivenModel(NamedTuple):
+  """A value of --model."""
+
+  name: str
+  folder: str
+  options: dict[str, str]  # `engine` and `precision`, those that it names
+
+
+def given_model(given: str) -> GivenModel:
+  """Returns the parts of FOLDER, NAME=FOLDER, and either with an engine or a precision behind it.
+
+  Raises:
+    UsageError: there is no folder, or what is behind it is neither.
+
+  Example:
+    >>> given_model("mrpc=/tmp/export,onnxruntime,int8").options
+    {'precision': 'int8', 'engine': 'onnxruntime'}
+  """
+  name, place = re.fullmatch(r"(?:([\w.-]+)=)?(.*)", given, re.DOTALL).groups()
+  options: dict[str, str] = {}
+  while not os.path.exists(place):  # whose name may have commas
+    rest, comma, word = place.rpartition(",")
+    kind = next((kind for kind, words in _OPTIONS.items() if word in words), None)
+    if not comma or (kind is None and not os.path.exists(rest)):
+      break
+    if kind is None or kind in options:
+      known = ", ".join((*_OPTIONS["engine"], *_OPTIONS["precision"]))
+      what = "a second one" if kind else f"not one of {known}"
+      raise command_line.UsageError(f"--model={given}: {word!r} is {what}.")
+    options[kind], place = word, rest
+  if not place:
+    raise command_line.UsageError(f"--model={given} names no folder.")
+  name = name or os.path.basename(os.path.normpath(place))
+  return GivenModel(name, os.path.expanduser(place), options)
+
+
+_OPTIONS = {"engine": registry.NAMES, "precision": registry.PRECISIONS}
+
+
+def named_models(models: Sequence[str]) -> dict[str, GivenModel]:
+  """Returns each model by its name: what is given, or the last part of the path.
 
   Raises:
     UsageError: a path is missing, or two models have one name.
 
   Example:
-    >>> named_folders(["mrpc=/tmp/run", "/tmp/squad_output/"])
+    >>> found = named_models(["mrpc=/tmp/run", "/tmp/squad_output/"])
+    >>> {name: each.folder for name, each in found.items()}
     {'mrpc': '/tmp/run', 'squad_output': '/tmp/squad_output/'}
   """
-  found: dict[str, str] = {}
-  for given in models:
-    name, folder = re.fullmatch(r"(?:([\w.-]+)=)?(.*)", given, re.DOTALL).groups()
-    name = name or os.path.basename(os.path.normpath(folder))
-    if not folder:
-      raise command_line.UsageError(f"--model={given} names no folder.")
-    if name in found:
+  found: dict[str, GivenModel] = {}
+  for each in map(given_model, models):
+    if each.name in found:
       raise command_line.UsageError(
-        f"Two models are called {name}. Give them names: --model=NAME={folder}"
+        f"Two models are called {each.name}. Give them names: --model=NAME={each.folder}"
       )
-    found[name] = os.path.expanduser(folder)
+    found[each.name] = each
   return found
-
-
-def read_keys(path: str) -> tuple[str, ...]:
-  """Returns the keys in a file, one on each line; lines that begin with # are comments.
-
-  Raises:
-    OSError: it cannot be read.
-    ValueError: it has no key, or one that no header can hold.
-  """
-  lines = list(text_lines.read_lines(path))
-  keys = tuple(line for line in lines if line and not line.startswith("#"))
-  for number, line in enumerate(lines, start=1):
-    if line in keys and not re.fullmatch("[!-~]+", line):
-      raise ValueError(f"{path}, line {number}: a key has letters of ASCII alone, and no blanks.")
-  if not keys:
-    raise ValueError(f"{path} has no key. Write one on each line.")
-  return keys
 
 
 def warn_of_strangers(address: str, has_keys: bool) -> None:
   """Warns where other machines can ask, and need no key."""
-  if not has_keys and not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+  if not has_keys and not is_loopback(address):
     logging.warning(
       "Whoever reaches %s can use this server: name keys with --api_key_file.", address
     )
 
 
-def demonstration_folder() -> dict[str, str]:
-  """Returns the folder of the small demonstration by its name; it is made where it is missing."""
-  from bert.scripts import demonstration
+def is_loopback(address: str) -> bool:
+  """Tells whether only programs of this machine reach an address."""
+  return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
-  folder = demonstration.made_folder("No --model was given, so it is made first")
+
+def allowed_hosts(address: str, names: Sequence[str]) -> tuple[str, ...] | None:
+  """Returns the names by which requests may address the server; None for any.
+
+  A page of any site could have its own name lead to a loopback address (DNS rebinding), and would
+  then ask the server as if it came from there.
+
+  Example:
+    >>> allowed_hosts("127.0.0.1", []), allowed_hosts("0.0.0.0", []), allowed_hosts("::1", ["*"])
+    ((), None, None)
+  """
+  if "*" in names or not (names or is_loopback(address)):
+    return None
+  return tuple(name.lower() for name in names)
+
+
+def demonstration() -> dict[str, GivenModel]:
+  """Returns the small demonstration by its name; it is made where it is missing."""
+  from bert.scripts import demonstration as example
+
+  folder = example.made_folder("No --model was given, so it is made first")
   print(f"No --model was given: serving the small demonstration in {folder}.", flush=True)
-  return named_folders([folder])
+  return named_models([folder])
 
 
-def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket) -> None:
+def serve(given: Mapping[str, GivenModel], keys: Iterable[str], port: socket.socket) -> None:
   """Serves models behind a port, until a signal.
 
   Raises:
@@ -178,10 +228,17 @@ def serve(folders: Mapping[str, str], keys: tuple[str, ...], port: socket.socket
     **_values("workers", "max_batch_tokens", "max_concurrent_requests", "max_wait_s", "reload"),
     max_characters=4 * FLAGS.max_body_bytes,
   )
-  models = served_models.ServedModels(folders, options, counts, **_values(*names))
+  models = served_models.ServedModels(
+    {name: each.folder for name, each in given.items()},
+    options,
+    counts,
+    options_by_name={name: each.options for name, each in given.items()},
+    **_values(*names),
+  )
   log = request_log.RequestLog(FLAGS.log_format)
   limits = settings.Settings(
     api_keys=keys,
+    allowed_hosts=allowed_hosts(port.getsockname()[0], FLAGS.allowed_host),
     cors_origins=tuple(FLAGS.cors_origin),
     **_values("max_inputs", "max_body_bytes", "timeout_s"),
     **_values("max_batch_tokens", "max_concurrent_requests"),
@@ -212,7 +269,8 @@ def what_to_try(models: Any, port: socket.socket, has_keys: bool = False) -> str
   lines = [f"Serving at {address}/ (a page to try it; {address}/docs lists the routes):"]
   for name in models.names:
     abilities = ", ".join(each.replace("_", " ") for each in models.find(name).servable.abilities)
-    lines.append(f"  {name}: {abilities}")
+    servable = models.find(name).servable
+    lines.append(f"  {name} ({servable.engine}, {servable.precision}): {abilities}")
   first = models.find(models.names[0])
   route, body = example_request(first, len(models.names) > 1)
   key = "-H 'Authorization: Bearer KEY' " if has_keys else ""

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from bert import export_hub, serve
+from bert.serving import key_file
 from tests.kit.script_runs import Script, check_help
 from tests.kit.server_program import Program
 from tests.serving import fake_models
@@ -89,6 +90,7 @@ def test_a_folder_that_is_none_is_one_message():
   ("given", "found"),
   [
     (["/tmp/run"], {"run": "/tmp/run"}),
+    (["a=/no/folder,y"], {"a": "/no/folder,y"}),
     (["/tmp/run/"], {"run": "/tmp/run/"}),
     (["a=/tmp/x", "b.c-1=/tmp/x"], {"a": "/tmp/x", "b.c-1": "/tmp/x"}),
     (["/tmp/a=b/run"], {"run": "/tmp/a=b/run"}),
@@ -98,20 +100,47 @@ def test_a_folder_that_is_none_is_one_message():
   ],
 )
 def test_names_of_models(given, found):
-  assert serve.named_folders(given) == found
+  models = serve.named_models(given)
+  assert {name: each.folder for name, each in models.items()} == found
+  assert not any(each.options for each in models.values())
+
+
+@pytest.mark.parametrize(
+  ("given", "name", "options"),
+  [
+    ("a={},int8", "a", {"precision": "int8"}),
+    ("{},int8", "run", {"precision": "int8"}),
+    ("a={},openvino", "a", {"engine": "openvino"}),
+    ("a={},int8,onnxruntime", "a", {"engine": "onnxruntime", "precision": "int8"}),
+    ("a={}x,int8", "a", {}),  # a folder of that name
+  ],
+)
+def test_a_model_has_its_own_engine_and_precision(tmp_path, given, name, options):
+  for folder in ("run", "runx,int8"):
+    (tmp_path / folder).mkdir()
+  found = serve.given_model(given.format(tmp_path / "run"))
+  assert (found.name, found.options) == (name, options)
+  assert os.path.isdir(found.folder)
+
+
+@pytest.mark.parametrize(
+  ("rest", "words"), [(",int9", "'int9' is not one of tensorflow, "), (",int8,int8", "a second")]
+)
+def test_what_is_neither_is_one_message(tmp_path, rest, words):
+  assert words in SERVE.error_of(model=f"a={tmp_path}{rest}")
 
 
 def test_two_models_of_one_name():
   with pytest.raises(
     ValueError, match=r"Two models are called run\. Give them names: --model=NAME="
   ):
-    serve.named_folders(["/a/run", "/b/run"])
+    serve.named_models(["/a/run", "/b/run"])
 
 
 def test_keys(tmp_path):
   path = tmp_path / "keys"
   path.write_text("# ours\nfirst-key\n\n  second-key \n")
-  assert serve.read_keys(str(path)) == ("first-key", "second-key")
+  assert key_file.read_keys(str(path)) == ("first-key", "second-key")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +156,7 @@ def test_files_without_keys(tmp_path, text, words):
   path = tmp_path / "keys"
   path.write_text(text, encoding="utf-8")
   with pytest.raises(ValueError, match=words):
-    serve.read_keys(str(path))
+    key_file.read_keys(str(path))
 
 
 def test_strangers_are_warned_of(warnings):
@@ -139,6 +168,20 @@ def test_strangers_are_warned_of(warnings):
     serve.warn_of_strangers(address, False)
   assert len(warnings) == 4
   assert "--api_key_file" in warnings[0]
+
+
+@pytest.mark.parametrize(
+  ("address", "names", "hosts"),
+  [
+    ("127.0.0.1", [], ()),
+    ("::1", ["Bert.example"], ("bert.example",)),
+    ("127.0.0.1", ["*"], None),
+    ("0.0.0.0", [], None),
+    ("0.0.0.0", ["bert.example"], ("bert.example",)),
+  ],
+)
+def test_hosts(address, names, hosts):
+  assert serve.allowed_hosts(address, names) == hosts
 
 
 def test_what_to_try_names_a_key_where_one_is_needed():
@@ -207,6 +250,8 @@ def test_every_route_answers_as_a_predictor(program, exports):
   decoded = [np.frombuffer(base64.b64decode(each["embedding"]), "<f4") for each in coded]
   np.testing.assert_allclose(decoded, units, **close)
   np.testing.assert_allclose(program.ask("POST", "/embed", {"inputs": TEXTS}), units, **close)
+  of_tokens = program.ask("POST", "/embed_all", {"inputs": TEXTS})
+  np.testing.assert_allclose([np.mean(each, axis=0) for each in of_tokens], vectors, **close)
   found = program.ask("POST", "/similarity", {"texts": TEXTS})["similarities"]
   np.testing.assert_allclose(found, units @ units.T, **close)
   ranked = program.ask("POST", "/rerank", {"query": TEXTS[0], "texts": TEXTS, "model": "words"})
@@ -234,11 +279,12 @@ def test_every_route_answers_as_a_predictor(program, exports):
 def test_what_is_served_is_said(program):
   assert program.ask("GET", "/health") == {"status": "ready"}
   models = program.ask("GET", "/info")["models"]
-  assert [each["abilities"] for each in models] == [["answers"], ["vectors"]]
+  assert [each["abilities"] for each in models] == [["answers"], ["vectors", "token_vectors"]]
   assert {each["engine"] for each in models} == {"onnxruntime"}
+  assert {each["precision"] for each in models} == {"float32"}
   assert b"te_request_count" in program.ask("GET", "/metrics")
   assert "/v1/models/tables:predict" in program.ask("GET", "/openapi.json")["paths"]
-  assert "tables: answers" in program.out.read_text()
+  assert "tables (onnxruntime, float32): answers" in program.out.read_text()
 
 
 @pytest.mark.ci

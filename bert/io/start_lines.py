@@ -30,7 +30,7 @@ while text := os.read(1, 1 << 16):
 
 
 def start_tensorflow(allow_tf32: bool = False, threads: int | None = None) -> None:
-  """Imports TensorFlow and lists its devices, hiding log lines that do not matter to users.
+  """Imports TensorFlow and sets up its devices, hiding log lines that do not matter to users.
 
   TF_CPP_MIN_LOG_LEVEL=0 in the environment shows them; anything else they write is passed on.
 
@@ -46,8 +46,19 @@ def start_tensorflow(allow_tf32: bool = False, threads: int | None = None) -> No
     if threads:
       tf.config.threading.set_intra_op_parallelism_threads(threads)
       tf.config.threading.set_inter_op_parallelism_threads(threads)
-    tf.config.list_physical_devices()
+    let_gpu_memory_grow()
   tf.config.experimental.enable_tensor_float_32_execution(allow_tf32)
+
+
+def let_gpu_memory_grow() -> None:
+  """Has TensorFlow take memory of GPUs as it needs it: several processes may share one."""
+  import tensorflow as tf
+
+  for gpu in tf.config.list_physical_devices("GPU"):
+    # TensorFlow raises an error if it has used the device already, as in a notebook (RuntimeError),
+    # or if the caller has divided it into logical devices, each with a limit (ValueError).
+    with contextlib.suppress(RuntimeError, ValueError):
+      tf.config.experimental.set_memory_growth(gpu, True)
 
 
 @contextlib.contextmanager

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import sentence_pooling
 from bert.exporting import model_folder
 from bert.exporting.model_folder import Described
 from bert.io import vocabulary_kind
-from bert.predicting import load_run
+from bert.predicting import load_run, sentence_vectors
 from bert.predicting.engines import registry
 from bert.predicting.engines.engine import Arrays, Engine
 from bert.tasks import kinds
@@ -195,20 +194,23 @@ class PooledEngine:
   """
 
   def __init__(self, encoder: Engine, pooling: str):
-    """Takes an engine that gives `last_hidden_state`, and one of `sentence_pooling.POOLINGS`.
+    """Takes an engine that gives `last_hidden_state`, and one of `sentence_vectors.POOLINGS`.
 
     Raises:
       ValueError: the pooling is unknown.
     """
-    if pooling not in sentence_pooling.POOLINGS:
-      raise ValueError(f"pooling is {pooling!r}, but must be one of {sentence_pooling.POOLINGS}.")
+    if pooling not in sentence_vectors.POOLINGS:
+      raise ValueError(f"pooling is {pooling!r}, but must be one of {sentence_vectors.POOLINGS}.")
     self.name, self.inputs = encoder.name, encoder.inputs
+    self.device = getattr(encoder, "device", "cpu")
     self._encoder = encoder
     self._pooling = pooling
 
   def __call__(self, batch: Arrays) -> dict[str, np.ndarray]:
-    """Computes `vectors`, float32 `[R, W]`."""
+    """Computes `vectors`, float32 `[R, W]`, or `[R, S, W]` where the pooling is `none`."""
     states = self._encoder(batch)["last_hidden_state"]
+    if self._pooling == "none":
+      return {"vectors": states}
     return {"vectors": pool(states, batch["input_mask"], self._pooling)}
 
 

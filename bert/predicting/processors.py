@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from bert.predicting import token_ids
 from bert.predicting.sentence_vectors import own_vectors, text_features, text_pair
 from bert.tasks import kinds, tagging
-from bert.tasks.answering import Answering, Row, plain
+from bert.tasks.answering import Answering, Row, check_length, plain
 from bert.text.sequence_layout import layout_of
 
 Outputs = Mapping[str, np.ndarray]  # of a row
@@ -43,6 +44,7 @@ class Processor:
     max_seq_length: of a row, in tokens; None where it is not known.
     has_scores: whether the engine's outputs are scores, and not the answers themselves.
     answering: says what answers are; None of other results, or where it is not known.
+    tokenizer: of the model; None where it is not known.
   """
 
   inputs: tuple[str, ...] = ("text",)
@@ -51,6 +53,7 @@ class Processor:
   max_seq_length: int | None = None
   has_scores: bool = True
   answering: Answering | None = None
+  tokenizer: Any = None
 
   def featurize(self, item: Any) -> ItemRows:
     """Makes the rows of an item.
@@ -86,13 +89,17 @@ class Processor:
 
 
 class AnswerProcessor(Processor):
-  """The task that a model was fine-tuned for."""
+  """The task that a model was fine-tuned for.
+
+  A dict with `"truncate": False` is refused where the model would not read all of it.
+  """
 
   answering: Answering
 
   def __init__(self, answering: Answering):
     """Takes what the task says."""
     self.answering = answering
+    self.tokenizer = answering.tokenizer
     self.inputs = tuple(answering.inputs)
     self.list_inputs = tuple(answering.list_inputs)
     self.needs_pairs = answering.needs_pairs
@@ -101,7 +108,10 @@ class AnswerProcessor(Processor):
 
   def featurize(self, item):
     """See `Processor`."""
+    item, is_truncated = _whether_truncated(item)
     texts = named_texts(self, item)
+    if not is_truncated:
+      self.answering.check_not_truncated(texts)
     return ItemRows(texts, self.answering.rows(texts))
 
   def finish(self, rows, outputs):
@@ -139,6 +149,9 @@ class TextProcessor(Processor):
 
   def featurize(self, item):
     """See `Processor`."""
+    item, is_truncated = _whether_truncated(item)
+    if not is_truncated:
+      raise ValueError("A SavedModel truncates its texts itself: leave out `truncate`.")
     texts = named_texts(self, item)
     return ItemRows(texts, [texts])
 
@@ -186,8 +199,8 @@ class VectorProcessor(Processor):
   """Texts, or pairs of texts, to vectors.
 
   An item can also be tokens: a list of ids, or a dict with `token_ids`, or with `words`, of which
-  those in the vocabulary are taken as they are; [CLS] and [SEP] are added to both. A dict with
-  `"truncate": False` is refused where it is longer than `max_seq_length`.
+  those in the vocabulary are taken as they are; [CLS] and [SEP] are added where they are missing. A
+  dict with `"truncate": False` is refused where it is longer than `max_seq_length`.
   """
 
   def __init__(
@@ -203,20 +216,16 @@ class VectorProcessor(Processor):
     """
     self.max_seq_length = max_seq_length
     self.padding = {"input_ids": layout_of(tokenizer).pad_id}
-    self._tokenizer = tokenizer
+    self.tokenizer = tokenizer
     self._pooling = pooling
     self._is_of_layers = is_of_layers
 
   def featurize(self, item):
     """See `Processor`."""
-    item, is_cut = _whether_cut(item)
-    length = self.max_seq_length if is_cut else sys.maxsize
+    item, is_truncated = _whether_truncated(item)
+    length = self.max_seq_length if is_truncated else sys.maxsize
     row = self._row(item, length)
-    if len(row["input_ids"]) > self.max_seq_length:
-      raise ValueError(
-        f"The text has {len(row['input_ids'])} tokens, special ones included, but the model reads "
-        f"{self.max_seq_length}, and it is not to be cut."
-      )
+    check_length(len(row["input_ids"]), self)
     return ItemRows(item, [row])
 
   def finish(self, rows, outputs):
@@ -232,42 +241,51 @@ class VectorProcessor(Processor):
     elif isinstance(item, list) and not any(map(is_text, item)):
       given, tokens = ["token_ids"], item
     else:
-      return text_features(self._tokenizer, item, max_seq_length)
+      return text_features(self.tokenizer, item, max_seq_length)
     ids = self._ids_of_words(tokens) if given[0] == "words" else self._checked_ids(tokens)
     return self._row_of_ids(ids, max_seq_length)
 
   def _ids_of_words(self, words: Any) -> list[int]:
     if not isinstance(words, list) or not words or not all(map(is_text, words)):
       raise ValueError(f"words is {words!r:.80}, but must be a list of texts.")
-    vocab = self._tokenizer.vocab
-    pieces = [[word] if word in vocab else self._tokenizer.tokenize(word) for word in words]
-    return [each for its in pieces for each in self._tokenizer.convert_tokens_to_ids(its)]
+    vocab = self.tokenizer.vocab
+    pieces = [[word] if word in vocab else self.tokenizer.tokenize(word) for word in words]
+    return [each for its in pieces for each in self.tokenizer.convert_tokens_to_ids(its)]
 
   def _checked_ids(self, ids: Any) -> list[int]:
     if not isinstance(ids, list) or not ids:
       raise ValueError(f"Expected a text, or a list of token ids, not {ids!r:.80}.")
-    known = self._tokenizer.inv_vocab
+    known = self.tokenizer.inv_vocab
     for each in ids:
       if type(each) is not int or each not in known:
         raise ValueError(
-          f"{each!r:.40} is no token id of this model, whose vocabulary has {len(known)} tokens."
+          f"{each!r:.40} is not a token id of this model, whose vocabulary has {len(known)} "
+          f"tokens. {token_ids.REMEDY}"
         )
+    ids = token_ids.without_padding(ids, layout_of(self.tokenizer).pad_id)
+    if not {ids[0], ids[-1]} & set(self._ends()):
+      token_ids.check_own(self.tokenizer, ids[: self.max_seq_length])
     return ids
 
+  def _ends(self) -> tuple[int, int]:
+    layout, vocab = layout_of(self.tokenizer), self.tokenizer.vocab
+    return vocab[layout.cls], vocab[layout.sep]
+
   def _row_of_ids(self, ids: list[int], max_seq_length: int) -> Row:
-    """Puts the special tokens around ids; what is too long is cut."""
-    layout = layout_of(self._tokenizer)
-    tokens, segments = layout.join(ids[: max_seq_length - layout.num_special(False)])
-    vocab = self._tokenizer.vocab
-    whole = [vocab[each] if is_text(each) else each for each in tokens]
+    """Adds the special tokens that are missing around ids, and truncates before the last."""
+    (cls, sep), layout = self._ends(), layout_of(self.tokenizer)
+    inner = ids[int(ids[0] == cls) : len(ids) - int(ids[-1] == sep)]
+    whole = [cls, *inner[: max_seq_length - 2], sep]
+    first = whole.index(sep) + 1  # the number of tokens in the first text of a pair, or all
+    segments = [0] * first + [int(layout.has_segments)] * (len(whole) - first)
     return {"input_ids": whole, "input_mask": [1] * len(whole), "segment_ids": segments}
 
 
-def _whether_cut(item: Any) -> tuple[Any, bool]:
+def _whether_truncated(item: Any) -> tuple[Any, bool]:
   """Takes `truncate` out of an item that has it; returns the rest, and its value."""
-  if not isinstance(item, Mapping) or "truncate" not in item:
+  if not isinstance(item, Mapping) or type(item.get("truncate")) is not bool:
     return item, True
-  return {name: value for name, value in item.items() if name != "truncate"}, bool(item["truncate"])
+  return {name: value for name, value in item.items() if name != "truncate"}, item["truncate"]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@
   engine = ability.load_engine(threads=2)              # a `functools.partial`, for another process
 
 A fine-tuned model has `answers`, and `vectors` where it was trained for those, from the same
-engine; any other model has `vectors`. A checkpoint has `attention`, too, and `masked_words` if it
-has that head. What is lazy is loaded when somebody asks for it.
+engine; any other model has `vectors`. Where the tokens of these have vectors, `token_vectors` are
+theirs. A checkpoint has `attention`, too, and `masked_words` if it has that head. What is lazy is
+loaded when somebody asks for it.
 
 The results are those of `predictor.Predictor`, `masked_words.py` and `attention.py`, which are made
 of the same processors and engines.
@@ -46,6 +47,8 @@ from bert.tasks.answering import Answering, of_saved_model
 
 ANSWERS, VECTORS, MASKED_WORDS, ATTENTION = "answers", "vectors", "masked_words", "attention"
 ABILITIES = (ANSWERS, VECTORS, MASKED_WORDS, ATTENTION)
+"""Those that a model can be reduced to."""
+TOKEN_VECTORS = "token_vectors"  # come with VECTORS
 
 
 class Ability(NamedTuple):
@@ -132,7 +135,9 @@ def find(folder: str | os.PathLike, **options: Any) -> Servable:
       f"{path} cannot do task={chosen.task}: it has {', '.join(found.abilities)}. See the other "
       "values of task, or train or export another model."
     )
-  return found._replace(abilities={chosen.task: found.abilities[chosen.task]})
+  kept = (VECTORS, TOKEN_VECTORS) if chosen.task == VECTORS else (chosen.task,)
+  able = {name: each for name, each in found.abilities.items() if name in kept}
+  return found._replace(abilities=able)
 
 
 def needs_tensorflow(folder: str | os.PathLike) -> bool:
@@ -163,8 +168,12 @@ def _of_export(folder: str, options: Options) -> Servable:
     answering = load_export.answering_of(model, **lengths)
     found[ANSWERS] = Ability(ANSWERS, AnswerProcessor(answering), load)
   if model.is_encoder:
-    processor = _vector_processor(model, options.max_seq_length or model.max_seq_length)
-    found[VECTORS] = Ability(VECTORS, processor, load)
+    make = functools.partial(
+      _vector_processor, model, options.max_seq_length or model.max_seq_length
+    )
+    found[VECTORS] = Ability(VECTORS, make(), load)
+    of_tokens = functools.partial(load, pooling="none")
+    found[TOKEN_VECTORS] = Ability(TOKEN_VECTORS, make(pooling="none"), of_tokens, is_lazy=True)
   files = (os.path.join(folder, model_folder.RUN), file, model.vocab_file)
   return Servable(folder, found, model.kind, model.config, engine, options.precision, files)
 
@@ -178,9 +187,9 @@ def _vector_processor(model: Any, max_seq_length: int, **options: Any) -> Vector
   return VectorProcessor(tokenizer, max_seq_length, **options)
 
 
-def _export_engine(folder, vocab_file, engine, precision, threads=None):
+def _export_engine(folder, vocab_file, engine, precision, threads=None, pooling=None):
   model = load_export.read(folder, vocab_file)
-  return load_export.load(folder, model, engine, precision, threads, shares_cores=True)
+  return load_export.load(folder, model, engine, precision, threads, pooling, shares_cores=True)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -263,7 +272,7 @@ def _of_checkpoint(path: str, options: Options) -> Servable:
     weights, found, vocab_file = _pretrained(path, options)
   files = (weights.prefix, f"{weights.prefix}.index", vocab_file)
   pointers = tuple(os.path.join(path, place) for place in _POINTERS)
-  return Servable(path, found, kind, weights.config, "tensorflow", "float32", files, pointers)
+  return Servable(path, found, kind, weights.config, "tensorflow", options.dtype, files, pointers)
 
 
 # Of a run: which checkpoint is its newest, and which its best.
@@ -279,6 +288,8 @@ def _task_abilities(run: load_run.Run, weights: _Weights, options: Options) -> d
     processor = VectorProcessor(answering.tokenizer, answering.max_seq_length)
     found[VECTORS] = Ability(VECTORS, processor, load)
   found[ATTENTION] = _attention(weights, answering.tokenizer, answering.max_seq_length)
+  if VECTORS in found:
+    found[TOKEN_VECTORS] = _token_vectors(weights, answering.tokenizer, answering.max_seq_length)
   return found
 
 
@@ -298,6 +309,7 @@ def _pretrained(path: str, options: Options) -> tuple[_Weights, dict[str, Abilit
   if heads.words:
     found[MASKED_WORDS] = _masked_words(path, weights, heads, length, options)
   found[ATTENTION] = _attention(weights, tokenizer, length)
+  found[TOKEN_VECTORS] = _token_vectors(weights, tokenizer, length)
   return weights, found, tokenizer.vocab_file
 
 
@@ -312,6 +324,12 @@ def _masked_words(path, weights, heads, length, options) -> Ability:
   processor = masked_words.MaskedWordsProcessor(tokenizer, length, heads)
   load = functools.partial(_masked_words_engine, weights, heads)
   return Ability(MASKED_WORDS, processor, load)
+
+
+def _token_vectors(weights: _Weights, tokenizer: Any, length: int) -> Ability:
+  processor = VectorProcessor(tokenizer, length, pooling="none", is_of_layers=True)
+  load = functools.partial(_vector_engine, weights, "none")
+  return Ability(TOKEN_VECTORS, processor, load, is_lazy=True)
 
 
 def _attention(weights: _Weights, tokenizer: Any, length: int) -> Ability:

@@ -45,6 +45,11 @@ EMBEDDINGS = _object(
 # task of one's own is any object.
 _PREDICTIONS = _list(_any(_object(label=_TEXT, score=_NUMBER), _OBJECT))
 PREDICTIONS = _any(_PREDICTIONS, _list(_PREDICTIONS))
+TOKEN_VECTORS = _list(VECTORS)
+_PLACE_OR_NONE = _any(_WHOLE, {"type": "null"})
+TOKENS = _list(
+  _list(_object(id=_WHOLE, text=_TEXT, special=_TRUTH, start=_PLACE_OR_NONE, stop=_PLACE_OR_NONE))
+)
 RANKS = _any(
   _list(_object("text", index=_WHOLE, score=_NUMBER, text=_TEXT)),
   _object(
@@ -81,6 +86,7 @@ _OF_ITEMS = {
 SIMILARITIES = _any(_object(similarities=VECTORS), _NUMBERS)
 ATTENTION = _object(tokens=_list(_TEXT), map=VECTORS)
 HEALTH = _object(status={"const": "ready"})
+LIVE = _object(status={"const": "live"})
 INFO = _object(
   version=_TEXT,
   models=_list(_object(name=_TEXT, version=_TEXT, is_ready=_TRUTH, abilities=_list(_TEXT))),

@@ -100,7 +100,7 @@ def create(
       allow_origins=settings.cors_origins,
       allow_methods=["GET", "POST"],
       allow_headers=["*"],
-      expose_headers=[*_TIMES, "x-compute-tokens", "retry-after"],
+      expose_headers=[*_TIMES, "x-compute-tokens", "x-request-id", "retry-after"],
     )
   return limited
 

@@ -25,16 +25,17 @@ _MEANINGS = {
   200: "The answer.",
   400: "The body is no JSON, or there is nothing to compute.",
   401: "The key is missing or wrong.",
-  403: "A page of another site asks.",
+  403: "A page of another site asks, or the Host is not one of this server.",
   404: "The model is unknown.",
   408: "The body did not come in time.",
   413: "The body is too large, has too many texts, or takes too long to compute.",
+  415: "The Content-Encoding is not gzip.",
   422: "The model does not take the input.",
   424: "The model failed.",
   429: "Too much is queued; Retry-After says when to ask again.",
   503: "The model is not ready, or its process was lost.",
 }
-_OF_GET = (401, 404, 503)
+_OF_GET = (401, 403, 404, 503)
 _OF_POST = tuple(each for each in _MEANINGS if each != 200)
 _NAME = "{name}"  # of a model, in a path
 

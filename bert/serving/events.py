@@ -7,8 +7,8 @@ class Events:
   Methods are called in the event loop, and must not wait.
   """
 
-  def batch(self, model: str, tokens: int, seconds: float) -> None:
-    """A batch with a number of tokens was computed, in a number of seconds."""
+  def batch(self, model: str, rows: int, tokens: int, seconds: float) -> None:
+    """A batch with a number of rows and of tokens was computed, in a number of seconds."""
 
   def queue(self, model: str, requests: int, tokens: int) -> None:
     """The queue has this number of requests and of tokens now."""

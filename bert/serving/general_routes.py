@@ -38,6 +38,11 @@ def add_to(app: FastAPI, service: Service) -> None:
       raise NotReady("The models are being loaded.", retry_after_s=2)
     return json_answer(request, b'{"status":"ready"}')
 
+  @routes.get("/live", answer=answer_schemas.LIVE)
+  async def live(request: Request) -> Response:
+    """Says that the server runs, whether or not its models are ready: when not, restart it."""
+    return json_answer(request, b'{"status":"live"}')
+
   @routes.get("/info", answer=answer_schemas.INFO)
   async def info(request: Request) -> Response:
     """Lists the models with what they can do, and the limits of requests."""
@@ -70,6 +75,8 @@ def info_of(service: Service) -> dict[str, Any]:
     },
     "needs_key": bool(settings.api_keys),
     "model_id": first["name"],
+    "served_model_name": first["name"],
+    "model_dtype": first["precision"],
     "model_type": _model_type(first),
     "max_input_length": first["max_seq_length"],
     "max_batch_tokens": settings.max_batch_tokens,
@@ -80,11 +87,14 @@ def info_of(service: Service) -> dict[str, Any]:
 
 
 def _model_type(model: Mapping[str, Any]) -> dict[str, Any]:
-  """What kind of model it is, as TEI says it."""
-  if "answers" not in model["abilities"]:
+  """What kind of model it is, as TEI says it: a reranker is a model with one score."""
+  if "vectors" in model["abilities"] or "answers" not in model["abilities"]:
     return {"embedding": {"pooling": model["pooling"]}}
-  names = {str(index): name for index, name in enumerate(model["labels"])}
-  return {"classifier": {"id2label": names, "label2id": {n: int(i) for i, n in names.items()}}}
+  has_one_score = model["display"] in ("score", "similarity") or len(model["labels"]) == 1
+  labels = model["labels"] or ([model["display"]] if has_one_score else [])
+  names = {str(index): name for index, name in enumerate(labels)}
+  kind = "reranker" if has_one_score else "classifier"
+  return {kind: {"id2label": names, "label2id": {n: int(i) for i, n in names.items()}}}
 
 
 def model_info(model: Any) -> dict[str, Any]:
@@ -98,6 +108,7 @@ def model_info(model: Any) -> dict[str, Any]:
     "abilities": list(abilities),
     "kind": servable.kind.name if servable.kind else None,
     "engine": servable.engine,
+    "precision": servable.precision,
     "max_seq_length": next(iter(abilities.values())).processor.max_seq_length,
     "dimensions": getattr(config, "hidden_size", None),
     "layers": getattr(config, "num_hidden_layers", None),

@@ -10,6 +10,7 @@ body is too large, say, is refused in the same form.
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +32,7 @@ class NoKey(ServingError):
 
 
 class Forbidden(ServingError):
-  """A page of another site asks."""
+  """A page of another site asks, or the server is called by a name that is not its own."""
 
   status = 403
   kind = "Forbidden"
@@ -58,6 +59,13 @@ class TooSlow(ServingError):
   kind = "Timeout"
 
 
+class UnknownEncoding(ServingError):
+  """The body is compressed in a way that is not supported."""
+
+  status = 415
+  kind = "Validation"
+
+
 class InternalError(ServingError):
   """A mistake of the server; the log has it."""
 
@@ -66,13 +74,13 @@ class InternalError(ServingError):
 
 
 def is_of_tensorflow_serving(path: str) -> bool:
-  """Tells whether a path is one of TensorFlow Serving's.
+  """Tells whether a path is one of TensorFlow Serving's; `/v1/models/NAME` is OpenAI's, too.
 
   Example:
-    >>> is_of_tensorflow_serving("/v1/models/mrpc:predict"), is_of_tensorflow_serving("/v1/models")
-    (True, False)
+    >>> list(map(is_of_tensorflow_serving, ["/v1/models/mrpc:predict", "/v1/models/mrpc"]))
+    [True, False]
   """
-  return path.startswith("/v1/models/")
+  return bool(re.match("/v1/models/[^/]*(:|/(versions|labels|metadata)(/|$))", path))
 
 
 def status_of(path: str, error: ServingError) -> int:
@@ -85,8 +93,8 @@ def content_of(path: str, error: ServingError) -> dict[str, Any]:
   message = error.message
   if is_of_tensorflow_serving(path):
     return {"error": message}
-  if path == "/v1/embeddings" or path == "/v1/models":
-    # OpenAI's own form, and that of text-embeddings-inference on this route.
+  if path.startswith(("/v1/", "/v2/")):
+    # OpenAI's own form, and that of text-embeddings-inference and Cohere on these routes.
     said = {"message": message, "type": error.kind, "code": error.status}
     return {"error": {**said, "param": None}, **said}
   return {"error": message, "error_type": error.kind}

@@ -5,8 +5,14 @@ the form of the dialect, see `http_errors.py`.
 """
 
 import asyncio
+import gzip
 import hmac
+import io
+import ipaddress
+import re
 import time
+import uuid
+import zlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -14,7 +20,14 @@ from absl import logging
 
 from bert.serving import http_errors
 from bert.serving.errors import Overloaded, ServingError, TimedOut, TooLarge
-from bert.serving.http_errors import Forbidden, InternalError, NoKey, TooSlow
+from bert.serving.http_errors import (
+  BadJson,
+  Forbidden,
+  InternalError,
+  NoKey,
+  TooSlow,
+  UnknownEncoding,
+)
 from bert.serving.metrics import Metrics
 from bert.serving.request_log import RequestLog
 from bert.serving.service import FACTS, STARTED
@@ -27,12 +40,18 @@ Send = Callable[[Message], Awaitable[None]]
 
 CLIENT_IS_GONE = 499  # as nginx writes it into its log; nobody receives it
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_OPEN_PATHS = ("/", "/health", "/docs", "/favicon.ico")
+_OPEN_PATHS = ("/", "/health", "/live", "/docs", "/favicon.ico")
 _OPEN_FOLDER = "/page/"
 # What a client may still send after it was refused: it would not read the answer before.
 _DRAINED_BYTES = 16_000_000
 _DRAIN_S = 3.0
 _LONGEST_LENGTH = 18  # digits of a length that anybody can mean
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:@/]+?))\.?(?::\d*)?")  # and a port
+# https://www.w3.org/TR/trace-context/#traceparent-header; zeros alone name no trace.
+_TRACEPARENT = re.compile(
+  rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
+_REQUEST_ID = re.compile(rb"[\w.:/+=@-]{1,128}")
 
 _HEADERS = [
   (b"x-content-type-options", b"nosniff"),
@@ -56,14 +75,14 @@ class Limits:
     self._metrics = metrics
     self._log = log
     self._receiving = 0  # requests whose bodies are on their way
-    self._keys = [key.encode() for key in settings.api_keys]
 
   async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
     """Answers a request; see ASGI."""
     if scope["type"] == "websocket":
       await send({"type": "websocket.close", "code": 1000})
     elif scope["type"] == "http":
-      await self._answer({**scope, STARTED: time.perf_counter(), FACTS: {}}, receive, send)
+      facts = _ids(dict(scope["headers"]))
+      await self._answer({**scope, STARTED: time.perf_counter(), FACTS: facts}, receive, send)
     else:
       await self._app(scope, receive, send)
 
@@ -83,7 +102,8 @@ class Limits:
     except asyncio.CancelledError:  # the server ends, and could not wait longer
       await sender.refuse(TimedOut("The server stops."))
     except Exception:
-      logging.exception("A mistake of the server, at %s %s", scope["method"], scope["path"])
+      place = scope["method"], scope["path"], scope[FACTS]["request_id"]
+      logging.exception("A mistake of the server, at %s %s (request %s)", *place)
       await sender.refuse(InternalError("The server made a mistake; its log says which."))
     finally:
       self._note(scope, sender)
@@ -94,30 +114,51 @@ class Limits:
   def _check(self, scope: Scope) -> None:
     headers = dict(scope["headers"])
     path = scope["path"]
+    for name, value in scope["headers"]:
+      if name == b"host" and not self._is_known_host(host := value.decode("latin-1")):
+        raise Forbidden(
+          f"{host[:80]!r} is not a name of this machine: --allowed_host=NAME lets requests use it."
+        )
     is_open = path in _OPEN_PATHS or path.startswith(_OPEN_FOLDER)
     is_open = is_open and scope["method"] in _SAFE
-    if self._keys and not is_open and not self._knows(headers):
+    if self._settings.api_keys and not is_open and not self._knows(headers):
       raise NoKey("A key is needed: send `Authorization: Bearer KEY`.")
     if scope["method"] not in _SAFE and not self._is_of_known_site(headers):
       raise Forbidden("A page of another site may not ask this server (--cors_origin).")
+
+  def _is_known_host(self, host: str) -> bool:
+    known = self._settings.allowed_hosts
+    if known is None:
+      return True
+    match = _HOST.fullmatch(host.lower())
+    name = (match[1] or match[2]) if match else ""
+    return name in known or _is_local(name)
 
   def _knows(self, headers: Mapping[bytes, bytes]) -> bool:
     """Tells whether a request has a key; takes as long whatever is wrong with it."""
     scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
     given = [key.strip()] if scheme.lower() == b"bearer" else []
     given += [headers[name] for name in (b"api-key", b"x-api-key") if name in headers]
+    keys = [key.encode() for key in self._settings.api_keys]
     return any(
       [  # noqa: C419  all of them, always
-        hmac.compare_digest(each, key) for each in given for key in self._keys
+        hmac.compare_digest(each, key) for each in given for key in keys
       ]
     )
 
   def _is_of_known_site(self, headers: Mapping[bytes, bytes]) -> bool:
-    """Tells whether a browser says that the page of a request is ours, or one that may ask."""
-    if headers.get(b"sec-fetch-site") not in (b"cross-site", b"same-site"):
-      return True
+    """Tells whether a browser says that the page of a request is ours, or one that may ask.
+
+    Browsers send Sec-Fetch-Site only to this machine, and where HTTPS is spoken.
+    """
+    origin = headers.get(b"origin")
+    if b"sec-fetch-site" in headers:
+      is_ours = headers[b"sec-fetch-site"] not in (b"cross-site", b"same-site")
+    else:
+      host = headers.get(b"host", b"").lower()
+      is_ours = origin is None or origin.lower() in (b"http://" + host, b"https://" + host)
     origins = self._settings.cors_origins
-    return "*" in origins or headers.get(b"origin", b"").decode("latin-1") in origins
+    return is_ours or "*" in origins or (origin or b"").decode("latin-1") in origins
 
   # -------------------------------------------------------------------------------------------
   # What is sent.
@@ -148,6 +189,10 @@ class Limits:
       await _drain(receive)
       sender.closes = True
       raise too_large
+    encoding = dict(scope["headers"]).get(b"content-encoding", b"").decode("latin-1")
+    content = await _unpacked(content, encoding.strip().lower(), limit)
+    if len(content) > limit:
+      raise TooLarge(f"The body, unpacked, is larger than {limit:,} bytes (--max_body_bytes).")
     return content
 
   async def _compute(self, scope: Scope, content: bytes, receive: Receive, sender: "_Sender"):
@@ -212,7 +257,7 @@ class _Sender:
     await self._send(message)
 
   def _headers(self, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    headers += _HEADERS
+    headers += [*_HEADERS, (b"x-request-id", self._scope[FACTS]["request_id"].encode())]
     if not any(name == b"cache-control" for name, _ in headers):
       headers.append(_NO_STORE)
     if self.closes:
@@ -228,6 +273,22 @@ class _Sender:
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     await self({"type": "http.response.start", "status": status, "headers": pairs})
     await self({"type": "http.response.body", "body": content})
+
+
+def _is_local(name: str) -> bool:
+  """Tells whether a name is one of the loopback, whatever a name server says."""
+  try:
+    return ipaddress.ip_address(name).is_loopback
+  except ValueError:
+    return name == "localhost" or name.endswith(".localhost")
+
+
+def _ids(headers: Mapping[bytes, bytes]) -> dict[str, str]:
+  """Returns how the log names a request: as the client, or a proxy before the server, does."""
+  given = headers.get(b"x-request-id", b"")
+  found = {"request_id": given.decode() if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex}
+  trace = headers.get(b"traceparent", b"")
+  return {**found, "traceparent": trace.decode()} if _TRACEPARENT.fullmatch(trace) else found
 
 
 def _as_get(scope: Scope) -> Scope:
@@ -248,6 +309,21 @@ async def _received(receive: Receive, limit: int) -> bytes | None:
       return None
     if not message.get("more_body"):
       return b"".join(parts)
+
+
+async def _unpacked(content: bytes, encoding: str, limit: int) -> bytes:
+  """Returns a body without its encoding; of one beyond the limit, one byte more than that."""
+  if encoding in ("", "identity"):
+    return content
+  if encoding not in ("gzip", "x-gzip"):
+    raise UnknownEncoding(
+      f"The body has the Content-Encoding {encoding[:40]!r}, but must be gzip or uncompressed."
+    )
+  try:
+    with gzip.open(io.BytesIO(content)) as file:
+      return await asyncio.to_thread(file.read, limit + 1)
+  except (OSError, EOFError, zlib.error) as error:
+    raise BadJson(f"The body is not gzip, as its Content-Encoding says: {error}.") from None
 
 
 async def _drain(receive: Receive) -> None:

@@ -30,12 +30,20 @@ class ItemsRequest(StrictBody):
   model: str | None = None
 
 
+class SimilarityParameters(StrictBody):
+  """Those of TEI."""
+
+  truncate: bool | None = True
+  truncation_direction: pipelines.FromTheEnd = None
+  prompt_name: None = None
+
+
 class SimilarityRequest(StrictBody):
   """Texts to compare with each other; or, as in TEI, `inputs`: one text with others."""
 
   texts: fields.texts("texts") | None = None  # type: ignore[valid-type]
   inputs: dict[str, Any] | None = None
-  parameters: dict[str, Any] | None = None
+  parameters: SimilarityParameters | None = None
   model: str | None = None
 
 
@@ -88,9 +96,14 @@ def add_to(app: FastAPI, service: Service) -> None:
     model = service.model(body.model, "vectors")
     if (body.texts is None) == (body.inputs is None):
       raise InvalidInput("Either `texts` is needed, or `inputs` with `source_sentence`.")
+    if body.inputs is not None and "source_sentence" not in body.inputs:
+      raise InvalidInput(f"`inputs` is {shown(body.inputs)} without `source_sentence`.")
+    asked = functools.partial(pipelines.as_asked, body.parameters, model, "vectors")
     if body.inputs is not None:
-      return await _one_with_others(service, request, model, body.inputs)
-    computed = await service.compute(request, model, "vectors", body.texts)
+      items = asked(pipelines.items_of("vectors", body.inputs))
+      computed = await service.compute(request, model, "vectors", items)
+      return json_answer(request, to_json(pipelines.similarities(computed.results)), computed)
+    computed = await service.compute(request, model, "vectors", asked(body.texts))
     vectors = np.stack([normalized(each) for each in computed.results])
     rows = b",".join(await vectors_json(list(vectors @ vectors.T)))
     return json_answer(request, b'{"similarities":[%b]}' % rows, computed)
@@ -127,7 +140,10 @@ def _refined_similarity(schema: Schema, model: Any) -> Schema | None:
   if "vectors" not in model.servable.abilities:
     return None
   texts = documentation.list_of(item_schemas.TEXT)
+  schema.pop("$defs")
   schema["properties"] |= {"texts": texts, "inputs": pipelines.comparison_schema()}
+  parameters = SimilarityParameters.model_json_schema()
+  schema["properties"]["parameters"] = {"anyOf": [parameters, {"type": "null"}]}
   inputs = pipelines.comparison_example()
   schema["examples"] = [{"texts": item_schemas.TEXTS}, {"inputs": inputs}]
   return documentation.with_one_of(schema, "texts", "inputs")
@@ -154,11 +170,3 @@ def _items(items: list[Any]) -> list[Any]:
     return [fields.item(each, f"`items`[{index}]") for index, each in enumerate(items)]
   except ValueError as error:
     raise InvalidInput(str(error)) from None
-
-
-async def _one_with_others(service: Service, request: Request, model: Any, inputs) -> Response:
-  if "source_sentence" not in inputs:
-    raise InvalidInput(f"`inputs` is {shown(inputs)} without `source_sentence`.")
-  items = pipelines.items_of("vectors", inputs)
-  computed = await service.compute(request, model, "vectors", items)
-  return json_answer(request, to_json(pipelines.similarities(computed.results)), computed)

@@ -39,7 +39,6 @@ def add_to(app: FastAPI, service: Service) -> None:
     body = await service.body(request, EmbeddingsRequest)
     model = service.model(body.model, "vectors")
     vector_items.check_dimensions(body.dimensions, model)
-    vector_items.check_ids(body.input, model)
     computed = await service.compute(request, model, "vectors", body.input)
     vectors = [normalized(each[: body.dimensions]) for each in computed.results]
     data = await _data(vectors, body.encoding_format)

@@ -1,19 +1,31 @@
 """`POST /` in the form of transformers' pipelines, as `huggingface_hub.InferenceClient` asks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pydantic
 
+from bert.predicting.processors import named_texts
 from bert.serving import documentation, fields, item_schemas, vector_items
 from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
-from bert.serving.json_bodies import StrictBody
+from bert.serving.json_bodies import Body, StrictBody
 from bert.serving.service import Service, normalized
 
 # What a model is asked for, the first that it can do.
 _ABILITIES = ("answers", "masked_words", "vectors")
+
+
+FromTheEnd = Literal["right", "Right"] | None  # where long texts are truncated; not at their start
+
+
+class TruncatingBody(Body):
+  """What requests have in common whose texts may be too long, and are truncated by default."""
+
+  truncate: bool | None = True
+  truncation_direction: FromTheEnd = None
+  model: str | None = None
 
 
 class Parameters(StrictBody):
@@ -142,13 +154,39 @@ def answer(model: Any, ability: str, body: Any, computed: Any) -> Any:
   return found[0] if is_of_parts else found
 
 
-def predictions_of(model: Any, computed: Any, raw_scores: bool = False) -> list[list[dict]]:
-  """Lists the labels of each item with their scores; see `Answering.predictions`."""
+def as_asked(asked: Any, model: Any, ability: str, items: Sequence[Any]) -> Sequence[Any]:
+  """Returns items that are refused where they are too long, if a request has `truncate: false`."""
+  if getattr(asked, "truncate", None) is not False:
+    return items
+  processor = model.servable.abilities[ability].processor
+  try:
+    return [{**_named(ability, processor, each), "truncate": False} for each in items]
+  except ValueError as error:
+    raise InvalidInput(str(error)) from None
+
+
+def _named(ability: str, processor: Any, item: Any) -> Mapping[str, Any]:
+  if ability == "answers":
+    return named_texts(processor, item)
+  if not ability.endswith("vectors"):
+    raise ValueError(f"Texts with {ability.replace('_', ' ')} are truncated: leave out `truncate`.")
+  return {"text" if isinstance(item, str) else "token_ids": item}
+
+
+def check_raw_scores(model: Any, raw_scores: bool) -> None:
+  """Raises an `InvalidInput` for `raw_scores` that a fine-tuned model does not have."""
   processor = model.servable.abilities["answers"].processor
   if raw_scores and not processor.has_scores:
     raise InvalidInput(
       f"{model.name} is a SavedModel, which keeps its scores to itself: leave out `raw_scores`."
     )
+  if raw_scores and not processor.answering.has_raw_scores:
+    raise InvalidInput(f"The scores of {model.name} have no raw form: leave out `raw_scores`.")
+
+
+def predictions_of(model: Any, computed: Any, raw_scores: bool = False) -> list[list[dict]]:
+  """Lists the labels of each item with their scores; see `Answering.predictions`."""
+  processor = model.servable.abilities["answers"].processor
   if processor.answering is None:
     return [[dict(answer)] for answer in computed.results]
   return [

@@ -19,6 +19,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -27,6 +28,7 @@ from bert.io import installation, start_lines
 from bert.predicting import servable
 from bert.predicting.processors import ItemRows, Outputs, Processor
 from bert.predicting.servable import Servable
+from bert.serving import worker
 from bert.serving.deployment import Deployment
 from bert.serving.errors import (
   EmptyInput,
@@ -36,6 +38,7 @@ from bert.serving.errors import (
   ServingError,
   TooLarge,
   UnknownModel,
+  WorkerDied,
 )
 from bert.serving.events import Events
 from bert.serving.worker_pool import PoolOptions, WorkerPool
@@ -44,6 +47,7 @@ from bert.tasks import kinds
 # Texts of this number of characters take about 2 ms to become tokens: more is done in a thread.
 _FEW_CHARACTERS = 4000
 _FEW_ROWS = 64  # whose answers are made at once
+_LONGEST_RETRY_S = 300.0  # between two attempts to serve files that could not be served
 
 
 class ServingOptions(NamedTuple):
@@ -69,6 +73,7 @@ class Computed(NamedTuple):
   queue_s: float
   tokenization_s: float
   inference_s: float
+  device: str = "cpu"  # or `gpu`
 
 
 class _Seen(NamedTuple):
@@ -176,7 +181,8 @@ class ServedModel:
     results = await self._here_or_in_thread(is_small, _finished, processor, raw)
     numbers = iter(lengths)
     tokens = [sum(next(numbers) for _ in its_rows) for its_rows in features]
-    return Computed(results, raw, tokens, found.queue_s, tokenized - start, found.inference_s)
+    times = found.queue_s, tokenized - start, found.inference_s
+    return Computed(results, raw, tokens, *times, pool.device_of(engine))
 
   async def _featurize(self, processor: Processor, items: Sequence[Any]) -> list[ItemRows]:
     """Makes rows; many texts, or long ones, in a thread, which nothing could stop on its way."""
@@ -208,14 +214,22 @@ class ServedModel:
     await self._deploy(await asyncio.to_thread(self._look))
 
   async def watch(self) -> None:
-    """Replaces the model when its files have changed and then stayed the same; for ever."""
-    refused = before = None
+    """Replaces the model when its files have changed and then stayed the same; for ever.
+
+    What cannot be served is tried again, at growing intervals, and as soon as the files change.
+    """
+    failed = before = None
+    pause_s, next_try = self._options.reload_s, 0.0
     while True:
       await asyncio.sleep(self._options.reload_s)
       now = await asyncio.to_thread(self.servable.signature)
-      if now == before and now not in (self._seen.signature, refused):
-        refused = None if await self._reload() else now
+      is_new = now == before and now != self._seen.signature
       before = now
+      if not is_new or (now == failed and time.monotonic() < next_try):
+        continue
+      pause_s = min(2 * pause_s, _LONGEST_RETRY_S) if now == failed else self._options.reload_s
+      failed = None if await self._reload() else now
+      next_try = time.monotonic() + pause_s
 
   async def stop(self) -> None:
     """Ends all processes."""
@@ -236,8 +250,12 @@ class ServedModel:
         self._events.reloaded(self.name, True)
       self._seen = found
       return True
-    except (ValueError, OSError, ImportError, ServingError) as error:
-      logging.error("%s: the files have changed, but cannot be served: %s", self.name, error)
+    except Exception as error:  # whatever it is, the old model is served and watched on
+      logging.error(
+        "%s: the files have changed, but cannot be served, which is tried again: %s",
+        self.name,
+        worker.reason_of(error),
+      )
       self._events.reloaded(self.name, False)
       return False
 
@@ -399,6 +417,7 @@ class ServedModels:
     options: ServingOptions | None = None,
     events: Events | None = None,
     find: Callable[..., Servable] | None = None,
+    options_by_name: Mapping[str, Mapping[str, Any]] | None = None,
     **model_options: Any,
   ):
     """Takes the models, which `start` loads.
@@ -408,9 +427,10 @@ class ServedModels:
       options: how they are served.
       events: hears of batches, queues, restarts and reloads.
       find: what finds a model, by default `found_apart`.
+      options_by_name: name -> `servable.Options` of this model alone.
       **model_options: see `servable.Options`; of all models.
     """
-    options = options or ServingOptions()
+    options, own = options or ServingOptions(), options_by_name or {}
     finder: Callable[..., Servable] = found_apart if find is None else find
     self._options = options
     self._admission = Admission(options)
@@ -419,7 +439,7 @@ class ServedModels:
         name,
         folder,
         options,
-        functools.partial(finder, folder, **model_options),
+        functools.partial(finder, folder, **{**model_options, **own.get(name, {})}),
         self._admission,
         events or Events(),
       )
@@ -491,6 +511,7 @@ def found_apart(folder: str | os.PathLike, **options: Any) -> Servable:
 
   Raises:
     ValueError, OSError: the folder holds no such model, or TensorFlow is needed and missing.
+    WorkerDied: the process that reads it was killed.
   """
   if not servable.needs_tensorflow(folder):
     return servable.find(folder, **options)
@@ -503,7 +524,12 @@ def found_apart(folder: str | os.PathLike, **options: Any) -> Servable:
   kinds.registered()  # whose classes come back
   context = multiprocessing.get_context("spawn")
   with concurrent.futures.ProcessPoolExecutor(1, context) as processes:
-    found = processes.submit(_found_or_reason, os.fsdecode(folder), options).result()
+    try:
+      found = processes.submit(_found_or_reason, os.fsdecode(folder), options).result()
+    except BrokenProcessPool:
+      raise WorkerDied(
+        f"The process that reads {os.fsdecode(folder)} was killed; was there too little memory?"
+      ) from None
   if isinstance(found, str):
     raise ValueError(found)
   return found

@@ -83,6 +83,14 @@ class Service:
     """Returns what a model can do."""
     return self.models.find(name).servable.abilities
 
+  def check_count(self, count: int) -> None:
+    """Raises a `TooLarge` for a request of so many texts."""
+    if count > self.settings.max_inputs:
+      raise TooLarge(
+        f"The request has {count} texts, but may have {self.settings.max_inputs} "
+        "(--max_inputs). Send them in several requests."
+      )
+
   async def compute(self, request: Request, model: Any, ability: str, items: Sequence[Any]) -> Any:
     """Computes items; returns a `Computed`, and notes it for log and headers.
 
@@ -94,17 +102,13 @@ class Service:
     if not items:
       raise EmptyInput("There is no text to compute.")
     processor = model.servable.abilities[ability].processor
-    count = sum(_num_texts(processor, item) for item in items)
-    if count > self.settings.max_inputs:
-      raise TooLarge(
-        f"The request has {count} texts, but may have {self.settings.max_inputs} "
-        "(--max_inputs). Send them in several requests."
-      )
+    self.check_count(sum(_num_texts(processor, item) for item in items))
     facts = request.scope.setdefault(FACTS, {})
     facts |= {"model": model.name, "items": len(items)}
+    self.metrics.asked(model.name, ability, len(items))
     computed = await model.compute(ability, items, self.settings.timeout_s)
     facts["tokens"] = sum(computed.tokens)
-    self.metrics.computed(model.name, computed)
+    self.metrics.computed(model.name, ability, computed)
     return computed
 
 
@@ -128,7 +132,7 @@ def _listed(names: Iterable[str]) -> str:
 def headers_of(request: Request, computed: Any) -> dict[str, str]:
   """Returns the times of a request in milliseconds, and its tokens, as TEI's headers."""
   return {
-    "x-compute-type": "cpu",
+    "x-compute-type": computed.device,
     "x-compute-tokens": str(sum(computed.tokens)),
     "x-queue-time": _ms(computed.queue_s),
     "x-tokenization-time": _ms(computed.tokenization_s),

@@ -1,14 +1,17 @@
 """What the routes and their limits need to know of the command line."""
 
 import dataclasses
+from collections.abc import Iterable
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
   """Limits of requests, and who may ask."""
 
-  api_keys: tuple[str, ...] = ()
-  """Any of them opens the routes; without one all are open."""
+  api_keys: Iterable[str] = ()
+  """Any of them opens the routes; an empty tuple opens them to everybody. Read at each request."""
+  allowed_hosts: tuple[str, ...] | None = None
+  """Names that requests may have as `Host`, beside those of the loopback; None for any."""
   max_inputs: int = 2048
   """Items of one request."""
   max_body_bytes: int = 2_000_000

@@ -1,10 +1,14 @@
-"""Routes of text-embeddings-inference: `/embed`, `/predict`, `/rerank`, also in Cohere's form.
+"""Routes of text-embeddings-inference: `/embed`, `/predict`, `/rerank` and others.
+
+`/rerank` also takes Cohere's form.
 
 `POST /` is what `huggingface_hub.InferenceClient` asks: the route that fits the model, in the form
 of transformers' pipelines.
 """
 
+import asyncio
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,35 +27,44 @@ from bert.serving.documentation import Schema
 from bert.serving.errors import EmptyInput, InvalidInput, UnknownModel
 from bert.serving.json_bodies import Body
 from bert.serving.service import Service, json_answer, normalized, to_json, vectors_json
+from bert.text.sequence_layout import layout_of
 
 _TAG = "text-embeddings-inference"
 
 
-# Whence long texts are cut. Clients may leave it out; what we cannot do is refused.
-_FromTheEnd = Literal["right", "Right"] | None
-
-
-class EmbedRequest(Body):
-  """Texts, or token ids, whose vectors are wanted; `truncate`: whether longer texts are cut."""
+class EmbedRequest(pipelines.TruncatingBody):
+  """Texts, or token ids, whose vectors are wanted."""
 
   inputs: fields.texts_or_ids("inputs")  # type: ignore[valid-type]
   normalize: bool | None = True
-  truncate: bool | None = True
-  truncation_direction: _FromTheEnd = None
   prompt_name: None = None
   dimensions: fields.WholeNumber | None = None
+
+
+class EmbedAllRequest(pipelines.TruncatingBody):
+  """Texts, or token ids, for whose tokens vectors are wanted."""
+
+  inputs: fields.texts_or_ids("inputs")  # type: ignore[valid-type]
+  prompt_name: None = None
+
+
+class TokenizeRequest(Body):
+  """Texts whose tokens are wanted."""
+
+  inputs: fields.text_or_texts("inputs")  # type: ignore[valid-type]
+  add_special_tokens: bool = True
+  prompt_name: None = None
   model: str | None = None
 
 
-class PredictRequest(Body):
+class PredictRequest(pipelines.TruncatingBody):
   """Items of the task that a model was fine-tuned for."""
 
   inputs: fields.items("inputs")  # type: ignore[valid-type]
   raw_scores: bool = False
-  model: str | None = None
 
 
-class RerankRequest(Body):
+class RerankRequest(pipelines.TruncatingBody):
   """A query, and texts to rank: `texts` in TEI's form, `documents` in Cohere's."""
 
   query: fields.text("query")  # type: ignore[valid-type]
@@ -61,20 +74,19 @@ class RerankRequest(Body):
   return_text: bool = False
   return_documents: bool = False
   top_n: fields.WholeNumber | None = None
-  model: str | None = None
+  rank_fields: list[Literal["text"]] | None = None
+  max_chunks_per_doc: None = None
+  max_tokens_per_doc: None = None
 
 
-class PipelineRequest(Body):
+class PipelineRequest(pipelines.TruncatingBody):
   """What transformers' pipelines take."""
 
   inputs: Any
   parameters: pipelines.Parameters | None = None
   normalize: bool | None = True
-  truncate: bool | None = True
-  truncation_direction: _FromTheEnd = None
   prompt_name: None = None
   dimensions: fields.WholeNumber | None = None
-  model: str | None = None
 
 
 def add_to(app: FastAPI, service: Service) -> None:
@@ -91,12 +103,43 @@ def add_to(app: FastAPI, service: Service) -> None:
     """Returns a vector for each text."""
     return await _embed(service, request, await service.body(request, EmbedRequest))
 
+  @routes.post(
+    "/embed_all",
+    EmbedAllRequest,
+    functools.partial(vector_items.refined, "inputs", ability="token_vectors"),
+    answer=answer_schemas.TOKEN_VECTORS,
+  )
+  async def embed_all(request: Request) -> Response:
+    """Returns a vector for each token of each text, special ones included."""
+    body = await service.body(request, EmbedAllRequest)
+    model = service.model(body.model, "token_vectors")
+    items = pipelines.as_asked(body, model, "token_vectors", body.inputs)
+    computed = await service.compute(request, model, "token_vectors", items)
+    written = [b"[%b]" % b",".join(await vectors_json(list(each))) for each in computed.results]
+    return json_answer(request, b"[%b]" % b",".join(written), computed)
+
+  @routes.post("/tokenize", TokenizeRequest, _refined_tokenize, answer=answer_schemas.TOKENS)
+  async def tokenize(request: Request) -> Response:
+    """Returns the tokens of each text, with their places in it, counted in bytes as in TEI."""
+    body = await service.body(request, TokenizeRequest)
+    model = service.any_model(body.model, _TOKENIZED)
+    tokenizer = _tokenizer_of(model)
+    if tokenizer is None:
+      raise InvalidInput(f"{model.name} is a SavedModel, which keeps its tokens to itself.")
+    service.check_count(len(body.inputs))
+    found = await asyncio.to_thread(
+      lambda: [_tokens(tokenizer, text, body.add_special_tokens) for text in body.inputs]
+    )
+    return json_answer(request, to_json(found))
+
   @routes.post("/predict", PredictRequest, _refined_predict, answer=answer_schemas.PREDICTIONS)
   async def predict(request: Request) -> Response:
     """Returns labels with scores, the highest first; of several items a list of such lists."""
     body = await service.body(request, PredictRequest)
     model = service.model(body.model, "answers")
-    computed = await service.compute(request, model, "answers", body.inputs)
+    pipelines.check_raw_scores(model, body.raw_scores)
+    items = pipelines.as_asked(body, model, "answers", body.inputs)
+    computed = await service.compute(request, model, "answers", items)
     found = pipelines.predictions_of(model, computed, body.raw_scores)
     return json_answer(request, to_json(found[0] if body.inputs.is_single else found), computed)
 
@@ -133,6 +176,12 @@ def _refined_predict(schema: Schema, model: Any) -> Schema | None:
   return documentation.with_examples(schema, *([{"inputs": example}] if example else []))
 
 
+def _refined_tokenize(schema: Schema, model: Any) -> Schema | None:
+  if _tokenizer_of(model) is None:
+    return None
+  return documentation.with_examples(schema, {"inputs": item_schemas.TEXTS[0]})
+
+
 def _refined_rerank(schema: Schema, model: Any) -> Schema | None:
   if not _can_rank(model.servable.abilities):
     return None
@@ -148,7 +197,7 @@ async def _pipeline(service: Service, request: Request, body: PipelineRequest) -
   if ability == "vectors" and not pipelines.is_comparison(body.inputs):
     of_vectors = {**body.model_dump(), "model": model.name}
     return await _embed(service, request, json_bodies.checked(EmbedRequest, of_vectors))
-  items = pipelines.items_of(ability, body.inputs)
+  items = pipelines.as_asked(body, model, ability, pipelines.items_of(ability, body.inputs))
   computed = await service.compute(request, model, ability, items)
   answer = pipelines.answer(model, ability, body, computed)
   return json_answer(request, to_json(answer), computed)
@@ -157,8 +206,7 @@ async def _pipeline(service: Service, request: Request, body: PipelineRequest) -
 async def _embed(service: Service, request: Request, body: EmbedRequest) -> Response:
   model = service.model(body.model, "vectors")
   vector_items.check_dimensions(body.dimensions, model)
-  items = [_uncut(each) for each in body.inputs] if body.truncate is False else body.inputs
-  vector_items.check_ids(body.inputs, model)
+  items = pipelines.as_asked(body, model, "vectors", body.inputs)
   computed = await service.compute(request, model, "vectors", items)
   vectors = [each[: body.dimensions] for each in computed.results]
   if body.normalize is not False:
@@ -166,9 +214,41 @@ async def _embed(service: Service, request: Request, body: EmbedRequest) -> Resp
   return json_answer(request, b"[%b]" % b",".join(await vectors_json(vectors)), computed)
 
 
-def _uncut(item: Any) -> dict[str, Any]:
-  """Returns an item that is refused where it is too long."""
-  return {"text" if isinstance(item, str) else "token_ids": item, "truncate": False}
+# ---------------------------------------------------------------------------------------------
+# Tokens.
+
+_TOKENIZED = ("answers", "vectors")
+
+
+def _tokenizer_of(model: Any) -> Any:
+  able = model.servable.abilities
+  found = (able[name].processor.tokenizer for name in _TOKENIZED if name in able)
+  return next(filter(None, found), None)
+
+
+def _tokens(tokenizer: Any, text: str, with_ends: bool) -> list[dict[str, Any]]:
+  """Lists the tokens of a text as TEI does: with the part of the text that each stands for."""
+  found = tokenizer.tokenize_with_offsets(text)
+  places = list(itertools.accumulate((len(each.encode()) for each in text), initial=0))
+  ids = tokenizer.convert_tokens_to_ids([each.token for each in found])
+  tokens = [
+    {
+      "id": index,
+      "text": text[each.start : each.end],
+      "special": False,
+      "start": places[each.start],
+      "stop": places[each.end],
+    }
+    for index, each in zip(ids, found, strict=True)
+  ]
+  if not with_ends:
+    return tokens
+  layout = layout_of(tokenizer)
+  first, last = (
+    {"id": tokenizer.vocab[name], "text": name, "special": True, "start": None, "stop": None}
+    for name in (layout.cls, layout.sep)
+  )
+  return [first, *tokens, last]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -180,15 +260,16 @@ async def _rerank(service: Service, request: Request) -> Response:
   texts = _texts_of(body)
   model, scores, computed = await _scores(service, request, body, texts)
   order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n]
+  returns_texts = body.return_text or body.return_documents
   if body.documents is None:
     found = [{"index": index, "score": scores[index]} for index in order]
-    for each in found if body.return_text else ():
+    for each in found if returns_texts else ():
       each["text"] = texts[each["index"]]
     return json_answer(request, to_json(found), computed)
   results: list[dict[str, Any]] = [
     {"index": index, "relevance_score": scores[index]} for index in order
   ]
-  for each in results if body.return_documents else ():
+  for each in results if returns_texts else ():
     each["document"] = {"text": texts[each["index"]]}
   return json_answer(
     request, to_json({"model": body.model or model.name, "results": results}), computed
@@ -231,16 +312,27 @@ async def _scores(service: Service, request: Request, body: RerankRequest, texts
   model, ability = _ranking_model(service, body.model)
   model = service.model(model.name, ability)
   if ability == "vectors":
-    computed = await service.compute(request, model, ability, [body.query, *texts])
+    if body.raw_scores:
+      raise InvalidInput(
+        f"{model.name} ranks by the cosine of vectors, which has no raw form: leave out "
+        "`raw_scores`."
+      )
+    items = pipelines.as_asked(body, model, ability, [body.query, *texts])
+    computed = await service.compute(request, model, ability, items)
     return model, pipelines.similarities(computed.results), computed
-  pairs = [(body.query, text) for text in texts]
+  pipelines.check_raw_scores(model, body.raw_scores)
+  pairs = pipelines.as_asked(body, model, ability, [(body.query, text) for text in texts])
   computed = await service.compute(request, model, ability, pairs)
-  processor = model.servable.abilities[ability].processor
-  answering = processor.answering
-  scores = [
-    answering.relevance(answer, raw[1]) if pipelines.ranks(processor) else None
-    for answer, raw in zip(computed.results, computed.raw, strict=True)
-  ]
+  scores = _relevances(model.servable.abilities[ability].processor, computed, body.raw_scores)
   if any(score is None for score in scores):
     raise InvalidInput(f"{model.name} does not compare two texts, so it cannot rank.")
   return model, scores, computed
+
+
+def _relevances(processor: Any, computed: Any, raw_scores: bool) -> list[float | None]:
+  if not pipelines.ranks(processor):
+    return [None]
+  if raw_scores:
+    return [processor.answering.raw_relevance(raw[1]) for raw in computed.raw]
+  pairs = zip(computed.results, computed.raw, strict=True)
+  return [processor.answering.relevance(answer, raw[1]) for answer, raw in pairs]

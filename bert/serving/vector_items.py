@@ -1,24 +1,23 @@
-"""Checks of what all routes of vectors take: how many numbers are wanted, ids of tokens."""
+"""What all routes of vectors take: texts or token ids, and how many numbers are wanted."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from bert.serving import documentation, item_schemas
 from bert.serving.documentation import Schema
 from bert.serving.errors import InvalidInput
-from bert.serving.json_bodies import shown
 
 
-def refined(name: str, schema: Schema, model: Any) -> Schema | None:
+def refined(name: str, schema: Schema, model: Any, ability: str = "vectors") -> Schema | None:
   """Returns the schema of a request whose texts or token ids have a name, for a model."""
-  if "vectors" not in model.servable.abilities:
+  if ability not in model.servable.abilities:
     return None
   ids = item_schemas.ids_of(model)
   either = documentation.list_of({"anyOf": [item_schemas.TEXT, ids]})
   schema["properties"][name] = {"anyOf": [item_schemas.TEXT, ids, either]}
   width = model.servable.config.hidden_size
   number = {"type": "integer", "minimum": 1, "maximum": width}
-  schema["properties"]["dimensions"] = {"anyOf": [number, {"type": "null"}]}
+  if "dimensions" in schema["properties"]:
+    schema["properties"]["dimensions"] = {"anyOf": [number, {"type": "null"}]}
   return documentation.with_examples(schema, {name: item_schemas.TEXTS})
 
 
@@ -30,16 +29,3 @@ def check_dimensions(dimensions: int | None, model: Any) -> None:
       f"`dimensions` is {dimensions}, but vectors of {model.name} have {width}: ask for 1 to "
       f"{width}."
     )
-
-
-def check_ids(items: Sequence[Any], model: Any) -> None:
-  """Raises an `InvalidInput` for a token id beyond the vocabulary: it is another tokenizer's."""
-  size = model.servable.config.vocab_size
-  for item in items:
-    for each in item if isinstance(item, list) else ():
-      if not 0 <= each < size:
-        raise InvalidInput(
-          f"{shown(each)} is no token id of {model.name}, whose vocabulary has {size}. Ids "
-          "of OpenAI's tokenizer are of no use here: send texts (in LangChain, "
-          "OpenAIEmbeddings(check_embedding_ctx_length=False))."
-        )

@@ -45,6 +45,7 @@ class Ready(NamedTuple):
 
   names: list[str]  # of the engines
   tokens_per_second: float  # of the slowest, with its longest row
+  devices: Sequence[str] = ()  # of the engines: `cpu` or `gpu`
 
 
 class Done(NamedTuple):
@@ -133,7 +134,7 @@ def run(connection: socket.socket, engines: Sequence[EngineLoad], threads: int |
 
 
 def _loaded(engines: Sequence[EngineLoad], threads: int | None) -> tuple[list[RowBatches], Ready]:
-  found, names, speeds = [], [], [float("inf")]
+  found, names, devices, speeds = [], [], [], [float("inf")]
   for each in engines:
     engine = each.load(threads=threads)
     batches = RowBatches(engine, engine.inputs, batch_shapes=LikeLengths(), padding=each.padding)
@@ -145,7 +146,17 @@ def _loaded(engines: Sequence[EngineLoad], threads: int | None) -> tuple[list[Ro
       speeds.append(tokens / max(seconds, 1e-6))
     found.append(batches)
     names.append(getattr(engine, "name", ""))
-  return found, Ready(names, speeds[-1])
+    devices.append(_device_of(engine))
+  return found, Ready(names, speeds[-1], devices)
+
+
+def _device_of(engine: Any) -> str:
+  """Returns `gpu` or `cpu`; TensorFlow computes on the first GPU that it sees."""
+  if getattr(engine, "name", "") != "tensorflow":
+    return getattr(engine, "device", "cpu")
+  import tensorflow as tf
+
+  return "gpu" if tf.config.list_logical_devices("GPU") else "cpu"
 
 
 def _computed(batches: RowBatches, rows: list[Row]) -> Done | Failed:

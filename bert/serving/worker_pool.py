@@ -73,6 +73,7 @@ class WorkerPool:
     self.options = options or PoolOptions()
     self.queue = RowQueue(self.options.max_batch_tokens)
     self.names: list[str] = []
+    self._devices: Sequence[str] = ()
     self.fault: str | None = None
     self._model, self._engines = model, list(engines)
     self._events = events or Events()
@@ -106,6 +107,10 @@ class WorkerPool:
   def compute_s(self, tokens: int) -> float:
     """Returns how long all processes would compute a request of N tokens, in seconds."""
     return tokens / self.tokens_per_second if self.tokens_per_second else 0.0
+
+  def device_of(self, engine: int) -> str:
+    """Returns what the engine at a place computes on, `cpu` or `gpu`."""
+    return self._devices[engine] if self._devices else "cpu"
 
   async def start(self) -> None:
     """Starts the processes, and waits until all are ready.
@@ -204,7 +209,7 @@ class WorkerPool:
         self.fault = f"The model cannot be loaded: {error}"
         self._fail_waiting(self.fault)
       raise
-    self.fault, self.names = None, ready.names
+    self.fault, self.names, self._devices = None, ready.names, ready.devices
     self._tokens_per_second = self._tokens_per_second or ready.tokens_per_second
     self._channels.append(channel)
     started = self._started
@@ -285,7 +290,7 @@ class WorkerPool:
     work = Work(batch.engine, batch.rows())
     reply = await channel.compute(work, self.options.batch_timeout_s)
     seconds = time.monotonic() - start
-    self._events.batch(self._model, batch.tokens, seconds)
+    self._events.batch(self._model, len(work.rows), batch.tokens, seconds)
     if isinstance(reply, Done):
       self._learn_speed(batch.tokens, seconds)
     return reply

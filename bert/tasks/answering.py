@@ -13,7 +13,9 @@ answers. No TensorFlow is needed.
 Letters in shapes: S = sequence length of a row, C = number of classes.
 """
 
+import copy
 import inspect
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,6 +40,15 @@ class Explained(NamedTuple):
   rows: Sequence[int] | None = None  # whose weights these are; None: all
 
 
+def check_length(length: int, reader: Any) -> None:
+  """Raises a ValueError where a number of tokens exceeds the `max_seq_length` of a reader."""
+  if length > reader.max_seq_length:
+    raise ValueError(
+      f"The text has {length} tokens, special ones included, but the model reads "
+      f"{reader.max_seq_length}, and it is not to be truncated."
+    )
+
+
 _EXAMPLE_TEXTS = ("The storm closed both runways.", "No aircraft could land.")
 
 
@@ -49,6 +60,7 @@ class Answering:
     list_inputs: those of them that are lists of texts.
     needs_pairs: whether `text_b` cannot be empty, because the model compares it with `text_a`.
     display: how an answer is best shown.
+    has_raw_scores: whether `predictions` can list scores that are not probabilities yet.
     label_names: of the classes; empty where answers are none.
     tokenizer: of the model.
     max_seq_length: the number of tokens in a row, special ones included, at most.
@@ -56,6 +68,7 @@ class Answering:
 
   list_inputs: ClassVar[tuple[str, ...]] = ()
   needs_pairs: ClassVar[bool] = False
+  has_raw_scores: ClassVar[bool] = False
   # How an answer is best shown, for pages and reports: `classes`, `score`, `similarity`,
   # `entities`, `answer` (a part of a text), `choices`, or a plain table of its `values`.
   display: str = "values"
@@ -113,6 +126,12 @@ class Answering:
   def rows(self, item: Item) -> list[Row]:
     """Makes the sequences that the model reads, none or more; by default one of all texts."""
     return [self._row(*(item[name] for name in self.inputs))]
+
+  def check_not_truncated(self, item: Item) -> None:
+    """Raises a ValueError for an item of which `rows` leaves something out."""
+    whole = copy.copy(self)
+    whole.max_seq_length = sys.maxsize
+    check_length(max((len(row["input_ids"]) for row in whole.rows(item)), default=0), self)
 
   def answer(self, item: Item, rows: Sequence[Row], scores: Sequence[Scores]) -> dict[str, Any]:
     """Makes the answer to an item from the scores of its rows: plain values and arrays by name."""
@@ -188,6 +207,11 @@ class Answering:
     None where the model does not compare two texts.
     """
     del answer, scores
+    return None
+
+  def raw_relevance(self, scores: Sequence[Scores]) -> float | None:
+    """Returns the score that `relevance` turns into a probability; None where it does not."""
+    del scores
     return None
 
   def _row(self, text_a: str, text_b: str = "") -> Row:

@@ -15,6 +15,7 @@ class ChoiceAnswers(Answering):
   """A row for each choice; `choice` is the number of the best, `probabilities` float32 `[N]`."""
 
   list_inputs: ClassVar = ("choices",)
+  has_raw_scores: ClassVar = True
   display = "choices"
 
   @classmethod

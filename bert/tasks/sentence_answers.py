@@ -5,7 +5,7 @@ Letters in shapes: C = number of labels.
 
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class SentenceAnswers(Answering):
   right also `labels` bool `[C]`, and `label` has those, joined by commas. Of a regression it has
   `score`.
   """
+
+  has_raw_scores: ClassVar = True
 
   def __init__(
     self,
@@ -82,8 +84,20 @@ class SentenceAnswers(Answering):
 
   def rows(self, item):
     """Makes one row, or one of each window."""
+    return super().rows(item) if self._windows is None else self._windows_of(item)[0]
+
+  def check_not_truncated(self, item):
+    """See base class; windows may leave out the end of a text."""
     if self._windows is None:
-      return super().rows(item)
+      super().check_not_truncated(item)
+    elif self._windows_of(item)[1]:
+      raise ValueError(
+        f"The text is longer than {self._windows.max_windows} windows of {self.max_seq_length} "
+        "tokens, and it is not to be truncated."
+      )
+
+  def _windows_of(self, item) -> tuple[list[dict[str, Any]], bool]:
+    """Returns the windows of an item, and whether they leave something out."""
     text_a, text_b = (item[name] for name in self.inputs)
     example = classification.InputExample(None, text_a, text_b or None)
     reader = WindowReader(self.tokenizer, self._windows)
@@ -92,7 +106,7 @@ class SentenceAnswers(Answering):
     )
     found = reader.windows_of(example, types.SimpleNamespace(**first))
     ids = found["input_ids"][: found["num_windows"]].tolist()
-    return [{**first, "input_ids": each} for each in ids]
+    return [{**first, "input_ids": each} for each in ids], reader.has_truncated
 
   def answer(self, item, rows, scores):
     """Pools the logits of windows, and names the label that they say."""
@@ -118,6 +132,13 @@ class SentenceAnswers(Answering):
     if len(self._labels) == 1:  # softmax made it 1
       return float(sigmoid(self._pooled(scores))[0])
     return float(answer["probabilities"][1]) if len(self._labels) == 2 else None
+
+  def raw_relevance(self, scores):
+    """Returns the logit of the score that `relevance` returns."""
+    logits = self._pooled(scores)
+    if self._problem_type != "regression" and len(self._labels) == 2:
+      return float(logits[1] - logits[0])
+    return float(logits[0]) if len(logits) == 1 else None
 
   def shown(self):
     """Shows classes, labels or a score."""

@@ -11,7 +11,7 @@ alignment does not find, and so other probabilities.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class SpanAnswers(Answering):
   where questions may have no answer, `null_odds`: the score of no answer less that of the best.
   """
 
+  has_raw_scores: ClassVar = True
   display = "answer"
 
   def __init__(
@@ -67,6 +68,7 @@ class SpanAnswers(Answering):
     self._windows_of = squad_features.window_reader(
       tokenizer, max_seq_length, doc_stride, max_query_length
     )
+    self._max_query_length = max_query_length
     self._mask_padding = mask_padding
     # Whether no answer is one of the answers, with a share of their probability.
     self._null_competes = version_2_with_negative and null_rule == "bert"
@@ -156,6 +158,15 @@ class SpanAnswers(Answering):
     """Makes the windows, which remember what their tokens are."""
     example = _example(item)
     return [self._row_of(window) | {"window": window} for window in self._windows_of(example)]
+
+  def check_not_truncated(self, item):
+    """See base class; windows read all of the paragraph."""
+    length = len(self.tokenizer.tokenize(item["question"]))
+    if length > self._max_query_length:
+      raise ValueError(
+        f"The question has {length} tokens, but the model reads {self._max_query_length} "
+        "(max_query_length), and it is not to be truncated."
+      )
 
   def _row_of(self, window: squad_features.InputFeatures) -> dict[str, Any]:
     length = len(window.tokens) if self._mask_padding else self.max_seq_length

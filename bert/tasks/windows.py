@@ -147,6 +147,11 @@ class WindowReader:
     num_read = min(num_pieces, size + (self._options.max_windows - 1) * step)
     return windows(num_read, size, step)
 
+  @property
+  def has_truncated(self) -> bool:
+    """Whether a document, or the shorter text of a pair, was not read to its end."""
+    return bool(self._counts["cut"] or self._counts["other cut"])
+
   def log_counts(self) -> None:
     """Logs the number of windows, and how many texts are not read to their end."""
     counts = self._counts

@@ -33,6 +33,8 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from bert.io import start_lines
+
 NAMES = ("one_device", "mirrored", "multi_worker", "tpu")
 
 # Exit code of a process that lost a peer: EX_TEMPFAIL of sysexits.h, "try again later".
@@ -99,18 +101,8 @@ def create_strategy(
       "machines need multi_worker.",
       name,
     )
-  _let_gpu_memory_grow()
+  start_lines.let_gpu_memory_grow()
   return _mirrored_strategy() if name == "mirrored" else None
-
-
-def _let_gpu_memory_grow() -> None:
-  import tensorflow as tf
-
-  for gpu in tf.config.list_physical_devices("GPU"):
-    # TensorFlow raises an error if it has used the device already, as in a notebook (RuntimeError),
-    # or if the caller has divided it into logical devices, each with a limit (ValueError).
-    with contextlib.suppress(RuntimeError, ValueError):
-      tf.config.experimental.set_memory_growth(gpu, True)
 
 
 def _mirrored_strategy():
@@ -150,7 +142,7 @@ def _join_cluster():
   import tensorflow as tf
 
   cluster = cluster_from_environment(os.environ)
-  _let_gpu_memory_grow()
+  start_lines.let_gpu_memory_grow()
   logging.info(
     "Worker %d of %d at %s, waiting for the others: %s",
     cluster.index,

@@ -60,3 +60,19 @@ def test_onednn_speaks_of_whole_numbers_while_it_is_hidden():
   done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
   assert b"oneDNN" not in done.stderr
   assert done.returncode == 0, done.stderr
+
+
+def test_processes_share_gpus(monkeypatch):
+  import tensorflow as tf
+
+  gpus, growing = ["GPU:0", "GPU:1"], []
+
+  def grow(gpu, is_growing):
+    growing.append((gpu, is_growing))
+    if gpu == gpus[0]:
+      raise RuntimeError("in use")
+
+  monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: gpus)
+  monkeypatch.setattr(tf.config.experimental, "set_memory_growth", grow)
+  start_lines.start_tensorflow()
+  assert growing == [(gpu, True) for gpu in gpus]

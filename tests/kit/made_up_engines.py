@@ -83,6 +83,11 @@ def find(folder: str) -> Servable:
   return Servable(folder, found, None, None, "sums", "float32", (path,))
 
 
+def die(*_: object) -> None:
+  """Ends this process as the system does that lacks memory."""
+  os.kill(os.getpid(), signal.SIGKILL)
+
+
 def engine_load(path: str | None = None) -> EngineLoad:
   """An engine as a process gets it."""
   return EngineLoad(functools.partial(load, path), {}, [({"input_ids": [1]}, 1)])

@@ -38,7 +38,13 @@ def ids(processor, item):
     "it rains .",
     {"text": "it rains ."},
     [5, 6, 7, 8],
+    [2, 5, 6, 7, 8, 3],
+    [2, 5, 6, 7, 8],
+    [5, 6, 7, 8, 3],
+    [2, 5, 6, 7, 8, 3, 0, 0],
     {"token_ids": [5, 6, 7, 8]},
+    {"token_ids": [2, 5, 6, 7, 8, 3], "truncate": False},
+    {"words": ["[CLS]", "it", "rains", ".", "[SEP]"]},
     {"words": ["It", "rains", "."]},
     {"words": ["it", "rain", "##s", "."]},
     {"words": ["it", "rains", "."], "truncate": False},
@@ -50,15 +56,21 @@ def test_the_same_text_in_all_forms(vectors, item):
 
 
 def test_what_is_too_long_is_cut_or_refused(vectors):
-  for item in ("it . it . it", [5, 8, 5, 8, 5], {"words": ["it", ".", "it", ".", "it"]}):
+  for item in (
+    "it . it . it",
+    [5, 8, 5, 8, 5],
+    [2, 5, 8, 5, 8, 5, 3],
+    {"words": ["it", ".", "it", ".", "it"]},
+  ):
     assert ids(vectors, item) == [2, 5, 8, 5, 8, 3]
   for item in ({"text": "it . it . it"}, {"token_ids": [5, 8, 5, 8, 5]}):
     with pytest.raises(ValueError, match=r"has 7 tokens, .* the model reads 6"):
       vectors.featurize({**item, "truncate": False})
 
 
-def test_a_pair_has_two_segments(vectors):
-  (row,) = vectors.featurize(("it", "rain"))
+@pytest.mark.parametrize("item", [("it", "rain"), [2, 5, 3, 6, 3], [5, 3, 6, 3]])
+def test_a_pair_has_two_segments(vectors, item):
+  (row,) = vectors.featurize(item)
   assert row["input_ids"] == [2, 5, 3, 6, 3]
   assert row["segment_ids"] == [0, 0, 0, 1, 1]
 
@@ -66,11 +78,14 @@ def test_a_pair_has_two_segments(vectors):
 @pytest.mark.parametrize(
   ("item", "message"),
   [
-    ([9], "9 is no token id of this model, whose vocabulary has 9 tokens"),
-    ([-1], "-1 is no token id"),
-    ([True], "True is no token id"),
-    ([5, 1.5], "1.5 is no token id"),
-    ([10**30], "is no token id"),
+    ([9], "9 is not a token id of this model, whose vocabulary has 9 tokens"),
+    ([-1], "-1 is not a token id"),
+    ([True], "True is not a token id"),
+    ([5, 1.5], "1.5 is not a token id"),
+    ([10**30], "is not a token id"),
+    ([7, 5], "are '##s it' in this model's voc"),  # no word begins with ##s
+    ([5, 2, 8], "are 'it \\[CLS\\] .' in this model"),
+    ([0], "are '\\[PAD\\]'"),
     ([], "or a list of token ids, not \\[\\]"),
     ({"token_ids": "it"}, "list of token ids, not 'it'"),
     ({"words": []}, "words is \\[\\], but must be a list of texts"),
@@ -85,6 +100,21 @@ def test_a_pair_has_two_segments(vectors):
 def test_other_items_are_refused(vectors, item, message):
   with pytest.raises(ValueError, match=message):
     vectors.featurize(item)
+
+
+@pytest.mark.parametrize("ids", [[15339, 1917], [279, 1984], [13]])
+def test_ids_of_openai_are_refused_with_the_remedy(ids, tmp_path):
+  """The first are "hello world" of cl100k_base; tokens as at these ids of BERT-Base, Uncased."""
+  tokens = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]", 1917: "皇"}
+  tokens |= {15339: "denise", 13: "[unused12]", 279: "[unused274]", 1984: "ﬁ"}
+  path = tmp_path / "vocab.txt"
+  path.write_text("".join(f"{tokens.get(index, f'w{index:x}')}\n" for index in range(15340)))
+  processor = VectorProcessor(tokenization.load_tokenizer(path), 6)
+  with pytest.raises(ValueError, match="check_embedding_ctx_length=False"):
+    processor.featurize(ids)
+  assert processor.featurize([101, *ids, 102])[0]["input_ids"] == [101, *ids, 102]
+  assert processor.featurize([15339, 15338])[0]["input_ids"] == [101, 15339, 15338, 102]
+  assert processor.featurize([15339, 1917, 100])  # a text of both scripts, as far as one can tell
 
 
 def test_vectors_are_copies_of_what_the_engine_gives(vectors, tokenizer):

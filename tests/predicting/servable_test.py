@@ -81,17 +81,17 @@ def test_an_exported_task_answers(export):
 
 def test_an_exported_encoder_has_vectors(export):
   found = servable.find(export())
-  assert (list(found.abilities), found.kind) == (["vectors"], None)
+  assert (list(found.abilities), found.kind) == (["vectors", "token_vectors"], None)
   assert found.config.hidden_size == exports.CONFIG.hidden_size
 
 
 def test_an_exported_model_of_sentence_vectors_has_both_from_one_engine(export):
   facts = {"task_name": "similarity", "pooling": "mean"}
   found = servable.find(export(facts, "mean")).abilities
-  assert list(found) == ["answers", "vectors"]
+  assert list(found) == ["answers", "vectors", "token_vectors"]
   assert found["answers"].load_engine is found["vectors"].load_engine
   chosen = servable.find(export(facts, "mean"), task="vectors")
-  assert list(chosen.abilities) == ["vectors"]
+  assert list(chosen.abilities) == ["vectors", "token_vectors"]
 
 
 def test_it_changes_with_its_files(export):
@@ -171,11 +171,14 @@ def test_a_saved_model_of_texts(exported, answer):
 def test_a_checkpoint_of_pre_training(pretrained):
   assert servable.needs_tensorflow(pretrained)
   found = servable.find(pretrained, max_seq_length=16)
-  assert list(found.abilities) == ["vectors", "masked_words", "attention"]
-  assert [each.is_lazy for each in found.abilities.values()] == [False, False, True]
+  assert list(found.abilities) == ["vectors", "masked_words", "attention", "token_vectors"]
+  assert [each.is_lazy for each in found.abilities.values()] == [False, False, True, True]
   texts = ["the cat sat .", ("the cat", "sat on the mat")]
   encode = Predictor.from_checkpoint(pretrained, max_seq_length=16)
   assert_close(computed(found.abilities["vectors"], texts), encode(texts))
+  of_tokens = computed(found.abilities["token_vectors"], texts)
+  assert [len(each) for each in of_tokens] == [6, 9]
+  assert_close([each.mean(axis=0) for each in of_tokens], encode(texts))
   fill = masked_words.from_checkpoint(pretrained, max_seq_length=16)
   expected = fill(masked_lm.TEXTS)
   assert_close(computed(found.abilities["masked_words"], masked_lm.TEXTS), expected)
@@ -189,7 +192,7 @@ def test_a_checkpoint_of_pre_training(pretrained):
 @pytest.mark.ci
 def test_an_exported_encoder_of_tensorflow(pretrained_encoder):
   found = servable.find(pretrained_encoder, max_seq_length=16)
-  assert list(found.abilities) == ["vectors", "masked_words", "attention"]
+  assert list(found.abilities) == ["vectors", "masked_words", "attention", "token_vectors"]
   (vector,) = computed(found.abilities["vectors"], ["the cat"])
   (expected,) = Predictor.from_checkpoint(pretrained_encoder, max_seq_length=16)(["the cat"])
   np.testing.assert_allclose(vector, expected, atol=1e-6)

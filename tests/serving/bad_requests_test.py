@@ -5,6 +5,7 @@ Alone: python -m pytest tests/serving/bad_requests_test.py (seconds)
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -61,16 +62,16 @@ ROWS = [
   (EMBED, {"inputs": ["a", 5]}, 422, "`inputs`[1] is 5, but a text is needed."),
   (EMBED, {"inputs": [[]]}, 422, "`inputs`[0] is an empty list."),
   (EMBED, {"inputs": [["a"]]}, 422, '`inputs`[0] has "a", but whole numbers'),
-  (EMBED, {"inputs": [-1]}, 422, "-1 is no token id of encoder"),
-  (EMBED, {"inputs": [[5], [865]]}, 422, "865 is no token id of encoder, whose vocabulary has"),
+  (EMBED, {"inputs": [-1]}, 422, "-1 is not a token id of this model"),
+  (EMBED, {"inputs": [[20], [865]]}, 422, "whose vocabulary has 865 tokens"),
   (EMBED, {"inputs": "a", "normalize": "yes"}, 422, '`normalize` is "yes", but true or false'),
-  (EMBED, {"inputs": "a b " * 99, "truncate": False}, 422, "it is not to be cut"),
+  (EMBED, {"inputs": "a b " * 99, "truncate": False}, 422, "it is not to be truncated"),
   (EMBED, {"inputs": "a", "model": 5}, 422, "`model` is 5, but a text is needed."),
   (EMBED, {"inputs": "a", "model": "mrpc"}, 422, "mrpc has no vectors, but answers."),
   # Vectors, OpenAI.
   (OPENAI, {}, 422, "`input` is missing."),
   (OPENAI, {"input": ""}, 422, "`input` is an empty text."),
-  (OPENAI, {"input": [[1], "a", []]}, 422, "`input`[2] is an empty list."),
+  (OPENAI, {"input": [[20], "a", []]}, 422, "`input`[2] is an empty list."),
   (OPENAI, {"input": [100257]}, 422, "check_embedding_ctx_length=False"),
   (OPENAI, {"input": "a", "dimensions": 17}, 422, "vectors of encoder have 16: ask for 1 to 16."),
   (OPENAI, {"input": "a", "dimensions": 1.5}, 422, "`dimensions` is 1.5, but a whole number"),
@@ -104,7 +105,17 @@ ROWS = [
   (RERANK, {"query": "a", "texts": "b"}, 422, '`texts` is "b", but a list of texts is needed.'),
   (RERANK, {"query": "a", "documents": [{"txt": "b"}]}, 422, "`documents`[0] is an object"),
   (RERANK, {"query": "a", "documents": ["b"], "top_n": 0}, 422, "`top_n` is 0, but must be"),
+  (RERANK, {"query": "a", "documents": ["b"], "rank_fields": ["title"]}, 422, "'text' is needed"),
+  (RERANK, {"query": "a", "documents": ["b"], "max_chunks_per_doc": 2}, 422, "null is needed"),
+  (RERANK, {"query": "a", "texts": ["b"], "truncation_direction": "left"}, 422, '"left", but'),
+  (PREDICT, {"inputs": "a", "truncation_direction": "left", **MRPC}, 422, '"left", but'),
   (RERANK, {"query": "a", "texts": ["b"], **NER}, 422, "does not fit this model"),
+  ("/v1/rerank", {"query": "a"}, 422, "Either `texts` or `documents` is needed"),
+  ("/v2/rerank", {"query": "a"}, 422, "Either `texts` or `documents` is needed"),
+  ("/tokenize", {"inputs": [], **MRPC}, 422, "`inputs` is an empty list."),
+  ("/tokenize", {"inputs": 5, **MRPC}, 422, "`inputs` is 5, but a list of texts is needed."),
+  ("/tokenize", {"inputs": "a"}, 404, "Say which `model` is meant"),
+  ("/embed_all", {"inputs": [[]]}, 422, "`inputs`[0] is an empty list."),
   # TensorFlow Serving.
   (TF, {}, 400, "Either `instances` or `inputs` is needed."),
   (TF, {"instances": ["a"], "inputs": ["a"]}, 400, "Either `instances` or `inputs` is needed."),
@@ -119,7 +130,7 @@ ROWS = [
   (TF, {"inputs": {"text_a": ["a"], "text_b": []}}, 400, "have different lengths."),
   (TF, {"inputs": {"words": ["a"]}}, 400, "does not fit this model"),
   (TF, {"instances": ["a"], "signature_name": "other"}, 400, 'There is no signature "other"'),
-  (TF_VECTORS, {"instances": [[HUGE]]}, 400, "is no token id"),
+  (TF_VECTORS, {"instances": [[HUGE]]}, 400, "is not a token id"),
   ("/v1/models/nobody:predict", {"instances": ["a"]}, 404, "No model 'nobody' is served"),
   ("/v1/models/mrpc/versions/9:predict", {"instances": ["a"]}, 404, 'no version "9"'),
   ("/v1/models/mrpc/labels/x:predict", {"instances": ["a"]}, 404, 'no label "x"'),
@@ -137,6 +148,8 @@ ROWS = [
   (SIMILARITY, {"inputs": {"source_sentence": "a"}}, 422, "`inputs.sentences` is null, but a list"),
   (SIMILARITY, {"inputs": {"source_sentence": "a", "sentences": []}}, 422, "nothing to compare"),
   (SIMILARITY, {"inputs": {"source_sentence": 5, "sentences": ["a"]}}, 422, "is 5, but a text"),
+  (SIMILARITY, {"texts": ["a"], "parameters": {"truncate": 0}}, 422, "0, but true or false"),
+  (SIMILARITY, {"texts": ["a b " * 99], "parameters": {"truncate": False}}, 422, "to be truncated"),
   (MASKED, {"items": ["a"]}, 422, "no [MASK] in 'a'."),
   (MASKED, {"items": ["[MASK]"], **NER}, 422, "ner has no masked words, but answers."),
   (ATTENTION, {}, 422, "`text` is missing."),
@@ -148,6 +161,7 @@ ROWS = [
   (PIPELINE, {**MRPC}, 422, "`inputs` is missing."),
   (PIPELINE, {"inputs": "a"}, 404, "Say which `model` is meant"),
   (PIPELINE, {"inputs": [], **MRPC}, 400, "There is no text to compute."),
+  (PIPELINE, {"inputs": "a b " * 99, "truncate": False, **MRPC}, 422, "to be truncated"),
   (PIPELINE, {"inputs": [[]], **MRPC}, 422, "`inputs`[0] has 0 values"),
   (PIPELINE, {"inputs": "a", "parameters": 5, **MRPC}, 422, "`parameters` is 5, but an object"),
   (PIPELINE, {"inputs": {"source_sentence": ""}, "model": "encoder"}, 422, "is an empty text."),
@@ -182,10 +196,10 @@ def check_form(path, found):
   """Checks that an error has the form of its dialect; returns the message."""
   assert found.headers["content-type"] == "application/json"
   content = found.json()
-  if path.startswith("/v1/models/"):
+  if re.match(r"/v1/models/.+(:|/versions/|/labels/)", path):
     assert set(content) == {"error"}
     return content["error"]
-  if path == OPENAI:
+  if path.startswith(("/v1/", "/v2/")):
     assert set(content["error"]) == {"message", "type", "code", "param"}
     assert content["code"] == found.status
     return content["error"]["message"]
@@ -242,14 +256,14 @@ def test_paths_that_lead_nowhere(answer_to, path, method):
     (EMBED, {"inputs": "😀" * 1000}),
     (EMBED, {"inputs": "a", "prompt_name": None, "unknown": [1]}),
     (EMBED, {"inputs": "a", "normalize": None, "truncate": None, "dimensions": None}),
-    (EMBED, {"inputs": [5] * 5000}),
-    (OPENAI, {"input": ["a", [5], "b"], "user": "x", "encoding_format": None}),
+    (EMBED, {"inputs": [20] * 5000}),
+    (OPENAI, {"input": ["a", [20], "b"], "user": "x", "encoding_format": None}),
     (PREDICT, {"inputs": "x" * 1_000_000, **NER}),
     (PREDICT, {"inputs": " ", **NER}),
     (ANSWER, {"items": [{"question": "", "context": ""}], **SQUAD}),
     (ANSWER, {"items": [{"text_a": "", "text_b": ""}], **MRPC}),
     (RERANK, {"query": "a", "documents": ["b"], "top_n": HUGE, **MRPC}),
-    (OPENAI, {"input": [5.0, 6], "dimensions": 4.0}),
+    (OPENAI, {"input": [20.0, 21], "dimensions": 4.0}),
     (SIMILARITY, {"texts": ["a"]}),
   ],
 )

@@ -16,6 +16,8 @@ import openai
 import pytest
 import requests
 
+from bert import tokenization
+from bert.exporting import model_folder
 from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
 from tests.kit.server_program import Program
@@ -24,7 +26,6 @@ from tests.serving.client_models import MASKED, PAIRS, QUESTION, SENTENCE, TEXTS
 
 pytestmark = pytest.mark.ci
 
-IDS = [[7, 9, 11], [40]]
 VECTORS = ("encoder", "minilm")
 
 
@@ -94,11 +95,14 @@ class TestOpenAI:
     [entry, *_] = json.loads(raw.content)["data"]
     assert isinstance(entry["embedding"], str)
 
-  def test_ids(self, embeddings, predictors, name):
-    found = embeddings.create(input=IDS, model=name).data
-    assert_close([each.embedding for each in found], units(predictors[name](IDS)))
-    [alone] = embeddings.create(input=IDS[0], model=name).data
-    assert_close(alone.embedding, units(predictors[name](IDS[:1]))[0])
+  def test_ids(self, embeddings, predictors, folders, name):
+    tokenizer = tokenization.load_tokenizer(model_folder.read(folders[name]).vocab_file)
+    ids = [tokenizer.text_to_ids(text) for text in TEXTS]
+    expected = units(predictors[name](TEXTS))
+    found = embeddings.create(input=ids, model=name).data
+    assert_close([each.embedding for each in found], expected)
+    [alone] = embeddings.create(input=ids[0], model=name).data
+    assert_close(alone.embedding, expected[0])
 
   def test_fewer_dimensions(self, embeddings, predictors, name):
     [found] = embeddings.create(input=TEXTS[0], model=name, dimensions=4).data

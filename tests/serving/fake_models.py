@@ -39,6 +39,7 @@ class Servable(NamedTuple):
   kind: Any = None
   config: Any = CONFIG
   engine: str = "fake"
+  precision: str = "int8"
   folder: str = "/models/fake"
 
 
@@ -51,6 +52,7 @@ class Computed(NamedTuple):
   queue_s: float = 0.001
   tokenization_s: float = 0.002
   inference_s: float = 0.003
+  device: str = "gpu"
 
 
 class FakeModel:
@@ -170,7 +172,15 @@ def encoder() -> Servable:
   vectors = Ability("vectors", processor, lambda row: {"vectors": _random(row, WIDTH)})
   attention = Ability("attention", _Attention(), lambda row: {})
   masked = Ability("masked_words", _MaskedWords(), _word_ids)
-  return Servable({"vectors": vectors, "masked_words": masked, "attention": attention})
+  of_tokens = VectorProcessor(tokenizer(), LENGTH, pooling="none")
+  tokens = Ability("token_vectors", of_tokens, _token_vectors)
+  found = (vectors, masked, attention, tokens)
+  return Servable({each.name: each for each in found})
+
+
+def _token_vectors(row):
+  padding = 3  # as a batch with a longer row has
+  return {"vectors": _random(row, len(row["input_ids"]) + padding, WIDTH)}
 
 
 def _word_ids(row):

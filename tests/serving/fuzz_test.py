@@ -52,9 +52,10 @@ def unharmed(folder, *flags: str) -> Iterator[Program]:
     yield program
     assert program.ask("GET", "/health") == {"status": "ready"}
     counts = counted(program)
-    assert {value for name, value in counts.items() if name.startswith("te_queue_")} <= {0.0}
-    assert sum(value for name, value in counts.items() if name.startswith("te_worker")) == 0
-    failed = {name for name in counts if re.match(r'te_request_count_total.*status="5', name)}
+    queued = {value for name, value in counts.items() if re.match("(te|bert)_queue_", name)}
+    assert queued <= {0.0}
+    assert sum(n.startswith("bert_worker_restarts_total") for n in counts) == 0
+    failed = {name for name in counts if re.match(r'te_request_count{.*status="5', name)}
     assert failed == set()
     assert program.stop() == 0
     log = program.log.read_text()
@@ -93,7 +94,7 @@ def fuzz(program, folder, seconds: int) -> int:
   )
   print(done.stdout[-20_000:])
   assert done.returncode == 0, done.stderr[-3000:]
-  return int(sum(v for n, v in counted(program).items() if n.startswith("te_request_count_total")))
+  return int(sum(v for n, v in counted(program).items() if n.startswith("te_request_count{")))
 
 
 @pytest.mark.ci

@@ -4,13 +4,16 @@ Alone: python -m pytest tests/serving/limits_test.py (a second)
 """
 
 import asyncio
+import gzip
 import io
 import json
 import logging
+import re
+import zlib
 
 import pytest
 
-from bert.serving import app, limits
+from bert.serving import app, key_file, limits
 from bert.serving.metrics import Metrics
 from bert.serving.request_log import JsonFormatter, RequestLog
 from bert.serving.settings import Settings
@@ -184,6 +187,39 @@ def test_choices_are_texts_too():
 
 
 # ---------------------------------------------------------------------------------------------
+# Compressed bodies.
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "x-gzip"])
+def test_gzip_is_unpacked(encoding):
+  halves = gzip.compress(EMBED[:9]) + gzip.compress(EMBED[9:])
+  for body in (gzip.compress(EMBED), halves):
+    found = Site().ask(body=body, headers={"content-encoding": encoding})
+    assert found.json() == Site().ask().json()
+  assert Site().ask(headers={"content-encoding": "identity"}).status == 200
+
+
+@pytest.mark.parametrize(
+  ("body", "encoding", "status", "words"),
+  [
+    (gzip.compress(b" " * 5_000_000), "gzip", 413, "The body, unpacked, is larger than 10,000 by"),
+    (gzip.compress(EMBED)[:-9], "gzip", 400, "is not gzip, as its Content-Encoding says: "),
+    (gzip.compress(EMBED) + b"x", "gzip", 400, "is not gzip"),
+    (EMBED, "gzip", 400, "is not gzip"),
+    (b"", "gzip", 400, "The body is empty"),
+    (zlib.compress(EMBED), "deflate", 415, "has the Content-Encoding 'deflate', but must be gzip"),
+    (EMBED, "br", 415, "'br'"),
+    (gzip.compress(gzip.compress(EMBED)), "gzip, gzip", 415, "'gzip, gzip'"),
+  ],
+)
+def test_other_compressed_bodies_are_refused(body, encoding, status, words):
+  site = Site(max_body_bytes=10_000)
+  found = site.ask(body=body, headers={"content-encoding": encoding})
+  assert (found.status, words in found.json()["error"]) == (status, True), found
+  assert site.model.calls == []
+
+
+# ---------------------------------------------------------------------------------------------
 # Keys and sites.
 
 
@@ -225,7 +261,28 @@ def test_without_a_key_it_is_closed(headers, path):
   assert site.model.calls == []
 
 
-@pytest.mark.parametrize("path", ["/", "/health"])
+def test_a_key_file_is_read_again_when_it_changes(tmp_path, caplog):
+  path = tmp_path / "keys"
+  path.write_text("first-key")
+  site = Site(api_keys=key_file.KeyFile(str(path)))
+
+  def opens(key):
+    return site.ask(headers={"x-api-key": key}).status == 200
+
+  assert [opens("first-key"), opens("new-key")] == [True, False]
+  path.write_text("new-key\nother-key")
+  assert [opens("first-key"), opens("new-key"), opens("other-key")] == [False, True, True]
+  for break_it in (lambda: path.write_text(""), path.unlink):
+    break_it()
+    with caplog.at_level(logging.ERROR, "absl"):
+      assert [opens("new-key"), opens("")] == [True, False]
+    assert caplog.text.count("the former ones stay valid") == 1
+    caplog.clear()
+  path.write_text("first-key")
+  assert [opens("first-key"), opens("new-key")] == [True, False]
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/live"])
 def test_page_and_health_need_no_key(path):
   site = Site(api_keys=KEYS)
   assert site.ask("GET", path).status == 200
@@ -253,6 +310,49 @@ def test_pages_of_other_sites_may_not_ask(site):
   assert Site(cors_origins=("https://other.example",)).ask(headers=headers).status == 200
   assert Site(cors_origins=("https://third.example",)).ask(headers=headers).status == 403
   assert Site().ask(headers={"sec-fetch-site": "same-origin"}).status == 200
+
+
+@pytest.mark.parametrize(
+  ("origin", "host", "status"),
+  [
+    ("http://192.0.2.7:8080", "192.0.2.7:8080", 200),
+    ("https://bert.example", "Bert.example", 200),
+    ("http://192.0.2.7:3000", "192.0.2.7:8080", 403),
+    ("http://other.example", "192.0.2.7:8080", 403),
+    ("null", "192.0.2.7:8080", 403),
+    ("null", "", 403),
+    ("chrome-extension://abc", "192.0.2.7:8080", 403),
+  ],
+)
+def test_the_origin_is_compared_where_a_browser_says_no_more(origin, host, status):
+  headers = {"origin": origin, "host": host}
+  assert Site().ask(headers=headers).status == status
+  assert Site(cors_origins=(origin,)).ask(headers=headers).status == 200
+
+
+LOCAL = ["localhost", "LocalHost:8080", "localhost.:80", "app.localhost", "127.0.0.1:8080"]
+LOCAL += ["127.1.2.3", "[::1]", "[::1]:8080"]
+STRANGE = ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example"]
+STRANGE += ["", ":80", "192.0.2.7", "[2001:db8::1]:80", "localhost:x", "a@localhost", "[::1"]
+
+
+@pytest.mark.parametrize("path", ["/embed", "/", "/health", "/info", "/v1/embeddings"])
+@pytest.mark.parametrize("host", [*LOCAL, *STRANGE])
+def test_on_loopback_only_local_hosts_are_answered(path, host):
+  method = "POST" if path in ("/embed", "/v1/embeddings") else "GET"
+  body = EMBED.replace(b"inputs", b"input") if path.startswith("/v1") else EMBED
+  found = Site(allowed_hosts=()).ask(method, path, body, headers={"host": host})
+  assert found.status == (200 if host in LOCAL else 403)
+  if host in STRANGE:
+    assert "--allowed_host" in found.content.decode()
+    named = Site(allowed_hosts=("evil.example",)).ask(method, path, body, headers={"host": host})
+    assert named.status == (200 if host.split(":")[0] == "evil.example" else 403)
+    assert Site().ask(method, path, body, headers={"host": host}).status == 200
+
+
+def test_no_host_is_no_browser():
+  """As a probe in HTTP/1.0 has none; browsers always send it, and pages cannot change it."""
+  assert Site(allowed_hosts=()).ask().status == 200
 
 
 def test_cors_is_off():
@@ -344,6 +444,23 @@ def test_a_line_says_how_a_request_went():
   assert facts["client"] == "192.0.2.1"
 
 
+def test_ids_of_requests_and_traces_are_in_the_log_and_the_answer(caplog):
+  site, trace = Site(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+  found = site.ask(headers={"x-request-id": "order-17", "traceparent": trace})
+  assert found.headers["x-request-id"] == "order-17"
+  assert (site.facts()["request_id"], site.facts()["traceparent"]) == ("order-17", trace)
+  made = {site.ask(headers=headers).headers["x-request-id"] for headers in ({}, {})}
+  assert len(made) == 2
+  assert site.facts()["request_id"] in made
+  bad = {"x-request-id": "a b\u00fc", "traceparent": trace.replace("4bf92f3577b34da6", "x")}
+  assert re.fullmatch("[0-9a-f]{32}", site.ask(headers=bad).headers["x-request-id"])
+  assert "traceparent" not in site.facts()
+  site.model.trouble = ZeroDivisionError()
+  with caplog.at_level(logging.ERROR, "absl"):
+    site.ask(headers={"x-request-id": "order-18"})
+  assert "order-18" in caplog.text
+
+
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_a_path_cannot_write_a_line_of_its_own(form):
   site = Site(form)
@@ -376,4 +493,4 @@ def test_paths_do_not_fill_the_metrics():
   for number in range(5):
     site.ask("GET", f"/{number}")
   text = site.metrics.text().decode()
-  assert 'te_request_count_total{path="other",status="404"} 5.0' in text
+  assert 'te_request_count{path="other",status="404"} 5.0' in text

@@ -382,13 +382,58 @@ def test_a_key_is_asked_for_and_kept_in_memory_alone(page, server):
   page.get_by_label("Key of this server").fill("wrong")
   page.keyboard.press("Enter")
   page.get_by_text("The server does not accept this API key.").wait_for()
+  assert page.get_by_label("Key of this server").is_visible()
   page.get_by_label("Key of this server").fill("secret-1")
-  page.keyboard.press("Enter")
+  page.get_by_role("button", name="Use this key").click()
   page.locator("#bench").wait_for()
+  page.get_by_label("Key of this server").wait_for(state="hidden")
   run(page)
   stored = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
   assert "secret" not in page.evaluate(stored)
   assert "secret" not in page.content()
+
+
+def test_a_key_can_be_changed_and_the_field_closed(page, server):
+  page.expected_errors.append(FAILED)
+  visit(page, server)
+  server.key = "secret-1"
+  page.locator("#send").click()
+  page.get_by_text("The server asks for an API key.").wait_for()
+  field = page.get_by_label("Key of this server")
+  assert field.is_visible()
+  page.keyboard.press("Escape")
+  field.focus()
+  page.keyboard.press("Escape")
+  assert not field.is_visible()
+  page.get_by_text("API key", exact=True).click()
+  field.fill("secret-1")
+  page.keyboard.press("Enter")
+  field.wait_for(state="hidden")
+  assert page.evaluate("document.activeElement.textContent") == "API key"
+  run(page)
+  assert page.locator("#problem").text_content() == ""
+
+
+COVERED = """() => {
+  const names = ["#key-box form", "#status", "#facts", "#modes", "#fields", "#send", "#model"];
+  const [key, ...others] = names
+    .map((each) => document.querySelector(each).getBoundingClientRect());
+  return others.filter(({ top, bottom, left, right }) =>
+    top < key.bottom && key.top < bottom && left < key.right && key.left < right).length;
+}"""
+
+
+@pytest.mark.parametrize("scheme", browsers.SCHEMES)
+def test_the_key_covers_nothing_on_a_phone(browser, server, scheme):
+  with browsers.watched_page(browser, 390, scheme) as page:
+    visit(page, server, "encoder", "similarity")
+    page.get_by_text("API key", exact=True).click()
+    assert page.get_by_label("Key of this server").is_visible()
+    assert page.evaluate(COVERED) == 0
+    ends = "[...document.querySelectorAll('#modes a')].map((e) => e.getBoundingClientRect().right)"
+    assert max(page.evaluate(ends)) <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert browsers.serious_findings(page) == []
 
 
 def test_an_answer_that_comes_too_late_is_not_shown(page, server):
@@ -458,3 +503,33 @@ def test_routes_ask_for_the_key_where_one_is_needed(page, server):
   page.get_by_label("Key of this server").fill("secret-1")
   page.keyboard.press("Enter")
   page.locator(".route").first.wait_for()
+
+
+def test_routes_can_be_tried(browser, server):
+  server.openapi = described_routes()
+  with browsers.watched_page(browser, 390) as page:
+    page.expected_errors.append(FAILED)
+    page.goto(f"{server.url}docs")
+    route = page.locator(".route").first
+    route.get_by_text("Try it").click()
+    body = route.get_by_label("Body for /v1/embeddings")
+    assert json.loads(body.input_value()) == {"input": "text"}
+    body.fill('{"input": ["one", "two"]}')
+    route.get_by_role("button", name="Send").click()
+    response = route.get_by_label("Response of /v1/embeddings")
+    response.wait_for()
+    assert [each["index"] for each in json.loads(response.text_content())["data"]] == [0, 1]
+    assert server.calls == [("/v1/embeddings", {"input": ["one", "two"]})]
+    assert browsers.serious_findings(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    body.fill("{")
+    route.get_by_role("button", name="Send").click()
+    route.get_by_text("The body is not JSON: ").wait_for()
+    server.fault = 422, {}, {"error": {"message": "`input` is missing.", "type": "Validation"}}
+    body.fill("{}")
+    route.get_by_role("button", name="Send").click()
+    route.get_by_text("`input` is missing.").wait_for()
+    assert not response.is_visible()
+    server.fault, server.key = None, "secret-1"
+    route.get_by_role("button", name="Send").click()
+    page.get_by_label("Key of this server").wait_for()

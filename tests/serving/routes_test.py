@@ -98,19 +98,23 @@ class TestOpenAI:
     np.testing.assert_allclose(found, unit(vector(models, TEXT)), atol=1e-6)
 
   def test_token_ids(self, client, models):
-    for given, items in (([7, 9], [[7, 9]]), ([[7, 9], [5]], [[7, 9], [5]])):
+    one, other = (fake_models.tokenizer().text_to_ids(text) for text in (TEXT, OTHER))
+    cls, sep = fake_models.tokenizer().convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    whole = [cls, *one, sep]
+    for given, texts in ((one, [TEXT]), ([one, other], [TEXT, OTHER]), ([whole, one], [TEXT] * 2)):
       found = self.embed(client, input=given)["data"]
-      assert len(found) == len(items)
-      for each, item in zip(found, items, strict=True):
-        np.testing.assert_allclose(each["embedding"], unit(vector(models, item)), atol=1e-6)
+      assert len(found) == len(texts)
+      for each, text in zip(found, texts, strict=True):
+        np.testing.assert_allclose(each["embedding"], unit(vector(models, text)), atol=1e-6)
 
   def test_fewer_dimensions_are_normalised_again(self, client, models):
     [entry] = self.embed(client, input=TEXT, dimensions=4)["data"]
     np.testing.assert_allclose(entry["embedding"], unit(vector(models, TEXT)[:4]), atol=1e-6)
 
   def test_ids_of_another_tokenizer_are_refused_with_the_remedy(self, client):
-    found = post(client, "/v1/embeddings", {"input": [[100257]], "model": "encoder"}, 422)
-    assert "check_embedding_ctx_length=False" in found["message"]
+    for ids in ([100257], [5, 9]):  # the second is [unused4] here
+      found = post(client, "/v1/embeddings", {"input": [ids], "model": "encoder"}, 422)
+      assert "check_embedding_ctx_length=False" in found["message"]
     assert found["error"]["message"] == found["message"]
     assert found["type"] == "Validation"
 
@@ -144,7 +148,9 @@ class TestTextEmbeddingsInference:
   def test_a_text_that_is_not_to_be_cut(self, client):
     long = {"inputs": "word " * 40}
     assert len(post(client, "/embed", long)) == 1
-    assert "not to be cut" in post(client, "/embed", {**long, "truncate": False}, 422)["error"]
+    assert (
+      "not to be truncated" in post(client, "/embed", {**long, "truncate": False}, 422)["error"]
+    )
     assert len(post(client, "/embed", {"inputs": TEXT, "truncate": False})) == 1
 
   @pytest.mark.parametrize(
@@ -202,6 +208,49 @@ class TestTextEmbeddingsInference:
       pair = (TEXT, ["one", "two"][each["index"]])
       assert each["score"] == pytest.approx(answer(models, "mrpc", pair)[0]["probabilities"][1])
 
+  def test_rerank_by_raw_scores(self, client, models):
+    body = {"query": TEXT, "texts": ["one", "two"], "raw_scores": True}
+    for name in ("mrpc", "sts"):
+      found = post(client, "/rerank", {**body, "model": name})
+      for each in found:
+        logits = answer(models, name, (TEXT, body["texts"][each["index"]]))[1][0]["logits"]
+        expected = logits[-1] - (logits[0] if name == "mrpc" else 0)
+        assert each["score"] == pytest.approx(expected, abs=1e-6)
+    message = post(client, "/rerank", {**body, "model": "encoder"}, 422)["error"]
+    assert "leave out `raw_scores`" in message
+
+  @pytest.mark.parametrize("name", ["mrpc", "sts", "encoder"])
+  def test_rerank_without_truncating(self, client, name):
+    body = {"query": TEXT, "texts": ["word " * 40], "model": name}
+    assert len(post(client, "/rerank", body)) == 1
+    message = post(client, "/rerank", {**body, "truncate": False}, 422)["error"]
+    assert "the model reads 32, and it is not to be truncated" in message
+    short = {**body, "texts": ["word"]}
+    assert post(client, "/rerank", {**short, "truncate": False}) == post(client, "/rerank", short)
+
+  @pytest.mark.parametrize(
+    ("name", "item", "is_refused"),
+    [
+      ("mrpc", "word " * 40, True),
+      ("mrpc", [TEXT, OTHER], False),
+      ("sts", [TEXT, "word " * 20], True),
+      ("swag", {"context": TEXT, "choices": ["a", "word " * 40]}, True),
+      ("squad", {"question": "Who? " * 9, "context": TEXT}, True),
+      ("squad", {"question": "Who?", "context": TEXT * 9}, False),
+      ("ner", TEXT * 9, False),
+    ],
+  )
+  def test_predict_without_truncating(self, client, name, item, is_refused):
+    body = {"inputs": item, "model": name}
+    expected = post(client, "/predict", body)
+    found = post(client, "/predict", {**body, "truncate": False}, 422 if is_refused else 200)
+    assert "not to be truncated" in found["error"] if is_refused else found == expected
+
+  @pytest.mark.parametrize("name", ["ner"])
+  def test_raw_scores_that_do_not_exist(self, client, name):
+    body = {"inputs": TEXT, "model": name, "raw_scores": True}
+    assert "leave out `raw_scores`" in post(client, "/predict", body, 422)["error"]
+
   def test_rerank_as_cohere(self, client):
     body = {"query": TEXT, "documents": ["one", {"text": "two"}], "top_n": 1, "model": "encoder"}
     for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
@@ -213,8 +262,66 @@ class TestTextEmbeddingsInference:
     body = {"query": TEXT, "texts": ["one"], "model": "ner"}
     assert "does not fit" in post(client, "/rerank", body, 422)["error"]
 
+  def test_embed_all(self, client, models):
+    processor = models.models["encoder"].servable.abilities["token_vectors"].processor
+    found = post(client, "/embed_all", {"inputs": [TEXT, OTHER]})
+    for each, text in zip(found, [TEXT, OTHER], strict=True):
+      [row] = processor.featurize(text)
+      expected = fake_models._random(row, len(row["input_ids"]) + 3, fake_models.WIDTH)[:-3]
+      np.testing.assert_allclose(each, expected, atol=1e-6)
+    ids = fake_models.tokenizer().text_to_ids(TEXT)
+    assert post(client, "/embed_all", {"inputs": ids}) == found[:1]
+    long = {"inputs": "word " * 40, "truncate": False}
+    assert "not to be truncated" in post(client, "/embed_all", long, 422)["error"]
+
+  @pytest.mark.parametrize("name", ["encoder", "mrpc"])
+  def test_tokenize(self, client, name):
+    """Places are of bytes, and texts as they are written, as in TEI."""
+    texts = ["The Stôrm 😀 closed.", "x"]
+    found = post(client, "/tokenize", {"inputs": texts, "model": name})
+    bare = post(client, "/tokenize", {"inputs": texts, "add_special_tokens": False, "model": name})
+    vocab = fake_models.tokenizer().vocab
+    for text, tokens, its_bare in zip(texts, found, bare, strict=True):
+      assert [each["id"] for each in its_bare] == fake_models.tokenizer().text_to_ids(text)
+      assert its_bare == tokens[1:-1]
+      for each in its_bare:
+        assert text.encode()[each["start"] : each["stop"]].decode() == each["text"]
+      ends = [(each["id"], each["text"], each["special"]) for each in (tokens[0], tokens[-1])]
+      assert ends == [(vocab["[CLS]"], "[CLS]", True), (vocab["[SEP]"], "[SEP]", True)]
+      assert {tokens[0]["start"], tokens[-1]["stop"]} == {None}
+    assert found[0][2] == {
+      **{"id": vocab["storm"], "text": "Stôrm", "special": False, "start": 4, "stop": 10}
+    }
+    assert post(client, "/tokenize", {"inputs": texts[1], "model": name}) == found[1:]
+
+  def test_what_has_no_tokens(self, client):
+    message = post(client, "/embed_all", {"inputs": TEXT, "model": "mrpc"}, 422)["error"]
+    assert message == "mrpc has no token vectors, but answers."
+    body = {"inputs": ["a"] * 2049, "model": "mrpc"}
+    assert "may have 2048" in post(client, "/tokenize", body, 413)["error"]
+
+  @pytest.mark.parametrize(
+    ("model", "kind", "labels"),
+    [
+      (fake_models.classifier(), "classifier", ["0", "1"]),
+      (fake_models.classifier(["score"], "regression"), "reranker", ["score"]),
+      (fake_models.classifier(["LABEL_0"]), "reranker", ["LABEL_0"]),
+      (fake_models.tagger(), "classifier", ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]),
+    ],
+  )
+  def test_info_says_what_kind_of_model_it_is(self, model, kind, labels):
+    one = fake_models.FakeModels({"only": model})
+    with TestClient(app.create(one, Settings(), Metrics())) as client:
+      found = client.get("/info").json()
+    names = {str(index): label for index, label in enumerate(labels)}
+    ids = {label: index for index, label in enumerate(labels)}
+    assert found["model_type"] == {kind: {"id2label": names, "label2id": ids}}
+    assert (found["model_id"], found["model_dtype"]) == ("only", "int8")
+    assert [(each["engine"], each["precision"]) for each in found["models"]] == [("fake", "int8")]
+
   def test_headers_say_times(self, client):
     headers = client.post("/embed", json={"inputs": [TEXT, OTHER]}).headers
+    assert headers["x-compute-type"] == "gpu"
     assert headers["x-queue-time"] == "1.000"
     assert headers["x-tokenization-time"] == "2.000"
     assert headers["x-inference-time"] == "3.000"
@@ -364,7 +471,10 @@ class TestTensorFlowServing:
   @pytest.mark.parametrize("place", ["mrpc/versions/2", "mrpc/labels/canary", "nobody"])
   def test_what_is_not_served(self, client, place):
     assert set(post(client, f"/v1/models/{place}:predict", {"instances": [TEXT]}, 404)) == {"error"}
-    assert client.get(f"/v1/models/{place}").status_code == 404
+    response = client.get(f"/v1/models/{place}")
+    assert response.status_code == 404
+    is_openai = isinstance(response.json()["error"], dict)
+    assert is_openai == (place == "nobody")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -428,6 +538,7 @@ class TestGeneral:
     models.is_ready = False
     try:
       response = client.get("/health")
+      assert client.get("/live").json() == {"status": "live"}
     finally:
       models.is_ready = True
     assert response.status_code == 503
@@ -495,10 +606,24 @@ class TestGeneral:
 
   def test_metrics_name_models_and_routes(self, client):
     post(client, "/embed", {"inputs": TEXT})
+    post(client, "/embed", {"inputs": ""}, 422)
     text = client.get("/metrics").text
-    assert 'te_request_count_total{path="/embed",status="200"}' in text
-    assert 'te_request_success_total{model="encoder"}' in text
+    assert 'te_request_count{path="/embed",status="200"}' in text
+    assert 'te_request_success{model="encoder"}' in text
+    assert 'te_request_failure{err="validation"}' in text
+    assert 'te_embed_count{model="encoder"}' in text
     assert 'te_request_duration_bucket{le="0.1",path="/embed"}' in text
+    assert "# TYPE te_request_count counter" in text
+
+  def test_names_of_metrics_are_those_of_tei(self):
+    """Those of router/src and core/src of text-embeddings-inference 1.9."""
+    times = ("duration", "queue_duration", "tokenization_duration", "inference_duration")
+    known = {f"te_request_{name}" for name in (*times, "count", "success", "failure")}
+    known |= {f"te_{kind}_{name}" for kind in ("embed", "predict") for name in ("count", "success")}
+    known |= {"te_request_input_length", "te_batch_next_size", "te_batch_next_tokens"}
+    named = re.findall(r"^# TYPE (te_\w+)", Metrics().text().decode(), re.MULTILINE)
+    made = {name for name in named if not name.endswith("_created")}
+    assert made == known | {"te_queue_size"}
 
   @pytest.mark.parametrize(
     ("error", "status"),

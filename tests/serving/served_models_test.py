@@ -6,7 +6,9 @@ Alone: python -m pytest tests/serving/served_models_test.py (seconds; no TensorF
 import asyncio
 import contextlib
 import importlib.util
+import logging
 import os
+import shutil
 import threading
 import time
 
@@ -327,24 +329,67 @@ def test_a_new_model_takes_the_place_of_the_old_one_and_no_request_is_lost(chann
   asyncio.run(main())
 
 
-def test_a_bad_new_model_is_not_served_and_not_tried_again(channels, folder):
+@pytest.mark.parametrize("error", [NotReady("damaged"), WorkerDied("The process was killed.")])
+def test_a_bad_new_model_is_not_served_but_tried_again(channels, folder, caplog, error):
   async def main():
     heard = Heard()
     async with serving(folder, events=heard, reload=True, reload_s=0.005) as models:
-      Channel.start_error = NotReady("damaged")
+      Channel.start_error = error
       write(folder, "100")
-      await until(lambda: heard.reloads)
-      await asyncio.sleep(0.05)
-      assert heard.reloads == [("model 0", False)]
+      await until(lambda: len(heard.reloads) == 2)
+      assert heard.reloads == [("model 0", False)] * 2
       assert models.find().version == 1
       assert await sums(models, "1") == [1]
       Channel.start_error = None
-      write(folder, "200")
       await until(lambda: models.find().version == 2)
-      assert await sums(models, "1") == [201]
-      assert [channel.is_killed for channel in Channel.all] == [True, True, False]
+      assert await sums(models, "1") == [101]
+      assert [channel.is_killed for channel in Channel.all[1:-1]] == [True] * 2
+
+  with caplog.at_level(logging.ERROR, "absl"):
+    asyncio.run(main())
+  assert caplog.text.count("cannot be served, which is tried again") == 2
+  assert str(error) in caplog.text
+
+
+def test_an_odd_error_does_not_end_the_watch(channels, folder, caplog):
+  async def main():
+    async with serving(folder, reload=True, reload_s=0.005) as models:
+      find = models.find()._find
+
+      def fail():
+        models.find()._find = find
+        raise RuntimeError("odd")
+
+      models.find()._find = fail
+      write(folder, "100")
+      await until(lambda: models.find().version == 2)
+
+  with caplog.at_level(logging.ERROR, "absl"):
+    asyncio.run(main())
+  assert "cannot be served, which is tried again: RuntimeError: odd" in caplog.text
+
+
+def test_intervals_between_attempts_grow(channels, folder, monkeypatch):
+  async def main():
+    times = []
+
+    async def fail():
+      times.append(time.monotonic())
+      return False
+
+    async with serving(folder, reload=True, reload_s=0.01) as models:
+      monkeypatch.setattr(models.find(), "_reload", fail)
+      write(folder, "100")
+      await until(lambda: len(times) == 4)
+      assert times[3] - times[2] >= 0.04
 
   asyncio.run(main())
+
+
+def test_a_process_that_is_killed_while_it_finds_a_model_is_one_message(monkeypatch, tmp_path):
+  monkeypatch.setattr(served_models, "_found_or_reason", made_up_engines.die)
+  with pytest.raises(WorkerDied, match=f"reads {tmp_path} was killed"):
+    served_models.found_apart(tmp_path)
 
 
 def test_files_that_still_change_are_left_alone(channels, folder, monkeypatch):
@@ -379,6 +424,30 @@ def test_a_pointer_to_the_same_model_reloads_nothing(channels, folder, monkeypat
     await asyncio.sleep(0.05)
     assert (models.find().version, len(finds), len(Channel.all)) == (1, 2, 1)
     await models.stop()
+
+  asyncio.run(main())
+
+
+def test_a_model_has_options_of_its_own(channels, folder):
+  async def main():
+    asked = {}
+
+    def find(path, **options):
+      asked[path] = options
+      return made_up_engines.find(path)
+
+    folders = {name: str(folder.with_name(name)) for name in ("one", "other")}
+    for path in folders.values():
+      shutil.copytree(folder, path)
+    own = {"other": {"precision": "int8"}}
+    options = {"precision": "float32", "engine": "auto"}
+    models = ServedModels(folders, find=find, options_by_name=own, **options)
+    await models.start()
+    await models.stop()
+    assert asked == {
+      folders["one"]: options,
+      folders["other"]: {"precision": "int8", "engine": "auto"},
+    }
 
   asyncio.run(main())
 

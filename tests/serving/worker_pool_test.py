@@ -23,7 +23,7 @@ class Heard(Events):
   def __init__(self):
     self.batches, self.restarts, self.last_queue = [], 0, None
 
-  def batch(self, model, tokens, seconds):
+  def batch(self, model, rows, tokens, seconds):
     self.batches.append(tokens)
 
   def queue(self, model, requests, tokens):

@@ -79,6 +79,7 @@ def test_classes_are_ranked_as_probabilities_or_as_logits():
   raw = task.predictions(answer, scores, raw_scores=True)
   assert [each["score"] for each in raw] == [2.0, 0.0]
   assert task.relevance(answer, scores) == pytest.approx(1 / (1 + np.exp(-2)))
+  assert task.raw_relevance(scores) == 2.0  # whose sigmoid is the relevance
 
 
 def test_three_classes_rank_no_texts():
@@ -93,6 +94,7 @@ def test_one_class_is_a_ranker():
   scores = [{"logits": np.array([2.0], np.float32)}]
   answer = task.answer(task.example, [{}], scores)
   assert task.relevance(answer, scores) == pytest.approx(1 / (1 + np.exp(-2)))
+  assert task.raw_relevance(scores) == 2.0
 
 
 def test_a_regression_has_one_score():

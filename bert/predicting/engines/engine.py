@@ -21,6 +21,7 @@ class Engine(Protocol):
   Attributes:
     name: of the engine, as in `registry.py`.
     inputs: which of `input_ids`, `input_mask` and `segment_ids` the model reads.
+    device: `gpu` or `cpu`, where an engine says it.
   """
 
   name: str

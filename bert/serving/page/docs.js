@@ -1,8 +1,10 @@
 // The page of routes: `openapi.json` as text, tables and examples.
 
-import { get, setKey } from "./calls.js";
+import { get } from "./calls.js";
 import { element, scrolled } from "./dom.js";
+import { keyField } from "./key.js";
 import { Schemas } from "./schemas.js";
+import { tryIt } from "./try.js";
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
@@ -10,14 +12,15 @@ const UNSAID = "Successful Response"; // FastAPI's words for an answer of which 
 
 const at = (id) => document.getElementById(id);
 
+/** Shows the routes; returns whether the server lists them. */
 async function start() {
   let description;
   try {
     description = await get("/openapi.json");
   } catch (error) {
     at("about").textContent = error.message;
-    if (error.status === 401) at("key-box").hidden = !(at("key-box").open = true);
-    return;
+    askForKey(error);
+    return false;
   }
   const { title = "", description: text = "", version = "" } = description.info ?? {};
   at("about").replaceChildren(...coded(text || [title, version].filter(Boolean).join(" ")));
@@ -29,6 +32,11 @@ async function start() {
     ...[...groups].map(([name, routes]) => groupOf(name, words.get(name), routes, schemas)),
   );
   document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+  return true;
+}
+
+function askForKey(error) {
+  if (error.status === 401) at("key-box").hidden = !(at("key-box").open = true);
 }
 
 /** Name of each group -> its routes, in the order of the document. */
@@ -78,7 +86,16 @@ function routeOf({ path, method, operation, id }, schemas) {
     parameters.length ? parametersOf(parameters, schemas) : null,
     media ? bodyOf("Body", media, schemas) : null,
     responsesOf(responses, schemas),
+    canTry(path, responses, schemas)
+      ? tryIt({ path, method }, media && schemas.exampleOf(media), askForKey)
+      : null,
   );
+}
+
+/** Whether a route returns JSON, and its path is whole. */
+function canTry(path, responses, schemas) {
+  const returned = schemas.resolved(responses[200]).content ?? {};
+  return !path.includes("{") && "application/json" in returned;
 }
 
 function isEmpty({ schema = {}, example, examples }) {
@@ -174,9 +191,6 @@ function fieldRow(name, schema, isRequired, schemas) {
   );
 }
 
-at("key").addEventListener("change", () => {
-  setKey(at("key").value);
-  start();
-});
+keyField(at("key-box"), { accepted: start });
 
 start();

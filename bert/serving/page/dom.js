@@ -98,6 +98,13 @@ export function titled(name) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** JSON over several lines; long ones by their beginning. */
+export function jsonText(data) {
+  const most = 20_000;
+  const text = JSON.stringify(data, null, 2);
+  return text.length > most ? `${text.slice(0, most)}\n…` : text;
+}
+
 /** A text of at most `length` characters. */
 export function shortened(text, length) {
   const found = characters(text);

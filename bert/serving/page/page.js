@@ -4,8 +4,9 @@
 // model and the mode (`#NAME/MODE`), so that both can be linked to and Back works.
 
 import * as calls from "./calls.js";
-import { element } from "./dom.js";
+import { element, jsonText } from "./dom.js";
 import { fill } from "./form.js";
+import { keyField } from "./key.js";
 import { noted } from "./latency.js";
 import { modelsOf, modesOf, requestOf } from "./modes.js";
 import { snippets } from "./snippets.js";
@@ -45,22 +46,27 @@ async function connect() {
   else await readInfo();
 }
 
+/** Reads what the server serves; returns whether it answers. */
 async function readInfo() {
+  let found;
   try {
-    models = modelsOf(await calls.get("/info"));
+    found = modelsOf(await calls.get("/info"));
   } catch (error) {
-    if (error.status === 401 || error.status === 403) at("key-box").open = true;
+    if (error.status === 401) at("key-box").open = true;
     setStatus("problem", error.message);
-    return;
+    return false;
   }
-  if (!models.length) {
+  if (!found.length) {
     setStatus("problem", "The server has no models.");
-    return;
+    return true;
   }
   setStatus("ready", "Ready");
+  if (models.length) return true; // it was only asked whether the key is right
+  models = found;
   at("waiting").hidden = true;
   fillModelChoice();
   followAddress();
+  return true;
 }
 
 function setStatus(state, words) {
@@ -238,12 +244,10 @@ function clearAnswer() {
   at("answer").append(element("p", { class: "none" }, words));
 }
 
-/** The server's answer as it came; long ones by their beginning. */
+/** The server's answer as it came. */
 function json(data) {
-  const most = 20_000;
-  const text = JSON.stringify(data, null, 2);
-  const shown = text.length > most ? `${text.slice(0, most)}\n…` : text;
-  const pre = element("pre", { tabindex: "0", dir: "ltr", "aria-label": "The answer as JSON" }, shown);
+  const properties = { tabindex: "0", dir: "ltr", "aria-label": "The answer as JSON" };
+  const pre = element("pre", properties, jsonText(data));
   return element("details", { class: "json" }, element("summary", {}, "As JSON"), pre);
 }
 
@@ -275,11 +279,7 @@ at("model").addEventListener("change", () => {
   location.hash = addressOf(at("model").value, mode?.id ?? "");
 });
 
-at("key").addEventListener("change", () => {
-  calls.setKey(at("key").value);
-  showSnippets();
-  if (!models.length) connect();
-});
+keyField(at("key-box"), { changed: showSnippets, accepted: readInfo });
 
 addEventListener("hashchange", followAddress);
 

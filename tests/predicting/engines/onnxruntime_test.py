@@ -55,6 +55,35 @@ def _entry(options, name):
     return None
 
 
+@pytest.mark.parametrize("computes", [True, False])
+def test_cuda_comes_first_where_it_is_installed(tmp_path, monkeypatch, computes):
+  """Without a GPU onnxruntime falls back to the processor, and the engine says so."""
+  asked, calls = [], []
+  session = onnxruntime.InferenceSession
+
+  def opened(path, options, providers):
+    asked.append(providers)
+    made = session(path, options, providers=["CPUExecutionProvider"])
+    if computes:
+      cuda = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+      monkeypatch.setattr(type(made), "get_providers", lambda self: cuda)
+    return made
+
+  available = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
+  monkeypatch.setattr(onnxruntime, "InferenceSession", opened)
+  monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: available)
+  monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: calls.append(1), raising=False)
+  path = write(tmp_path / "model.onnx")
+  loaded = engine.load(path, threads=1)
+  (cuda, settings), cpu = asked[0]
+  assert (cuda, cpu, calls) == ("CUDAExecutionProvider", "CPUExecutionProvider", [1])
+  assert settings == {"arena_extend_strategy": "kSameAsRequested", "use_tf32": "0"}
+  assert loaded.device == ("gpu" if computes else "cpu")
+  monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: available[2:])
+  engine.load(path, threads=1)
+  assert asked[1] == ["CPUExecutionProvider"]
+
+
 @pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32])
 def test_scores(tmp_path, kind):
   loaded = engine.load(write(tmp_path / "model.onnx", kind=kind), threads=1)
