@@ -13,7 +13,7 @@ from bert.tasks.windows import MIN_SEQ_LENGTH
 
 _OPTIONS = (
   *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
-  *("label_separator", "header", "skip_bad_rows"),
+  *("label_separator", "header", "skip_bad_rows", "merge_labels"),
 )
 
 
@@ -49,7 +49,9 @@ def processor_of(settings: RunSettings) -> DataProcessor:
   return processor
 
 
-def processor_of_folder(settings: RunSettings, config: BertConfig, tokenizer) -> DataProcessor:
+def processor_of_folder(
+  settings: RunSettings, config: BertConfig | None, tokenizer
+) -> DataProcessor:
   """Returns the processor of `--task_name`, whose labels are known.
 
   Raises:
@@ -61,6 +63,8 @@ def processor_of_folder(settings: RunSettings, config: BertConfig, tokenizer) ->
     processor = processor_of(settings)
     processor.get_labels()  # of own tables, those of the training file
   except ValueError:
+    if config is None:
+      raise
     output_folder.check_same_task(settings, config, tokenizer)
     raise
   return processor
