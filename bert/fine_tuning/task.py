@@ -107,6 +107,8 @@ class Task(ScoredAnswers):
     tokenizer: see `text/tokenizer.py`.
     labels: of the model's outputs, in their order; None where they have no names. Known at the
       latest when `prepare` returns.
+    texts_in: name of a text -> its column in the tables that were read, by name or number, for
+      `predict.py`; `header` is False where such a table does not name its columns.
     name: of the task; `task_name` in the facts of its runs.
     answer: of the head's predictions, the one that is measured and written.
     has_labels: whether an example's `label` is the name of a class; `prepare` then finds them all.
@@ -164,6 +166,7 @@ class Task(ScoredAnswers):
     self.config = config
     self.tokenizer = tokenizer
     self.labels: list[str] | None = None
+    self.texts_in: Mapping[str, Column] = {}
 
   # -------------------------------------------------------------------------------------------
   # Flags and settings.
@@ -191,6 +194,12 @@ class Task(ScoredAnswers):
     run_settings.check_run(settings)
     settings.check_at_least(3, "max_seq_length")
     run_settings.check_split_files(settings)
+
+  @classmethod
+  def divides_tables(cls, settings: RunSettings) -> bool:
+    """Tells whether `--data_dir` may be one table, see `table_split`: by `file_endings`."""
+    del settings
+    return "jsonl" in cls.file_endings
 
   @classmethod
   def resolve(cls, settings: RunSettings) -> RunSettings:
@@ -247,6 +256,7 @@ class Task(ScoredAnswers):
     named = dict(columns if isinstance(columns, Mapping) else zip(columns, columns, strict=True))
     needed = named.keys() - set(labels if split == "test" else ())
     skip = bool(self.settings.get("skip_bad_rows"))
+    self.texts_in = {key: column for key, column in named.items() if key in self.inputs}
     return user_tables.read_table(self.file(split), named, convert, needed, skip_bad_rows=skip)
 
   def texts(self, example: Any) -> tuple[Sequence[str], Sequence[Any]] | None:
