@@ -24,6 +24,7 @@ holds values alone. Importing this module imports no TensorFlow, so that `--help
 Letters in shapes: B = batch size, S = sequence length, N = examples of a set.
 """
 
+import collections
 import dataclasses
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.run_settings import RunSettings
-from bert.tasks import classification, constant_answers, kinds, user_tables
+from bert.tasks import classification, constant_answers, kinds, label_counts, user_tables
 from bert.tasks.user_tables import TableRow
 from bert.text.sequence_layout import layout_of
 from bert.training import distribution
@@ -288,7 +289,10 @@ class Task(ScoredAnswers):
     """
     if not self.has_labels:
       return
-    self.labels = sorted({each.label for each in train.examples}) if train else None
+    counts = collections.Counter(each.label for each in train.examples) if train else {}
+    for text in label_counts.about_nearly_equal(counts, "labels"):
+      logging.warning("%s", text)
+    self.labels = sorted(counts)
     self.labels = self.labels or self.labels_of_earlier_run()
     if not self.labels:
       raise command_line.UsageError(

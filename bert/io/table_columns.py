@@ -23,7 +23,7 @@ from bert.io.tables import NESTED_ADVICE, SKIP_ADVICE, DataError, Row, reasons_o
 
 Column = str | int  # a name in the header, or a 0-based number
 
-# Default name of a column -> names that people give it, to ask about them.
+# What a column is -> names that people give it, to ask about them.
 _OFTEN = {
   "text_a": (
     *("text", "sentence", "review", "body", "message", "comment", "content", "tweet", "title"),
@@ -135,7 +135,7 @@ def _unknown_columns(
   if others:
     reason += f" Nor {'is' if len(others) == 1 else 'are'} {' and '.join(map(repr, others))}."
     advice = f"Name its columns as {' and '.join(columns)}, or give their numbers from 0."
-  found = {what: _meant(column, names) for what, column in columns.items()}
+  found = {what: _meant(column, names, what) for what, column in columns.items()}
   meant = list(filter(None, found.values()))
   if any(column.partition(".")[0] in names for column in columns.values()):
     advice = NESTED_ADVICE  # text.body of {"text": {"body": ...}}
@@ -149,11 +149,17 @@ def _unknown_columns(
   return first_row.error(reason, advice)
 
 
-def _meant(column: str, names: Sequence[str]) -> str | None:
-  """Returns the name in a header that is like this one, or often stands for it, if there is one."""
+def _meant(column: str, names: Sequence[str], what: str) -> str | None:
+  """Returns the name in a header that is like this one, or often stands for it, if there is one.
+
+  Args:
+    column: the name.
+    names: of the header.
+    what: what sets the column; `--text_a_column` is for a text as `text_a` is.
+  """
   known = [name.lower() for name in names]
   near = difflib.get_close_matches(column.lower(), known, n=1)
-  for other in _OFTEN.get(column, ()):
+  for other in _OFTEN.get(what.removeprefix("--").removesuffix("_column"), ()):
     near += difflib.get_close_matches(other, known, n=1, cutoff=_ALMOST_EQUAL)
   return next((name for name in names if near and name.lower() == near[0]), None)
 

@@ -26,6 +26,11 @@ _WITH_HEADER = (".csv", ".tsv")
 FLAGS = ("--text_a_column", "--text_b_column")
 """What sets the columns of a model's first and second text."""
 
+_ADVICE = (
+  "A table without a header needs --noheader and --text_a_column=0; lines of text need another "
+  "ending, such as .txt."
+)
+
 # Input -> other names of it, of the record of a run and of columns.
 _OTHER_NAMES = {"text_a": ("text",), "text": ("text_a",), "text_b": ("text_pair",)}
 # What items may have beside a model's inputs.
@@ -97,23 +102,25 @@ class _Columns:
     self._inputs, self._lists = predictor.text_names, predictor.list_names
     self._recorded = predictor.texts_in
     self._given, self._header = given, header
-    self._found: tuple[Any, dict[str, int]] = (None, {})
+    self._found: tuple[Any, dict[str, int]] = (None, {})  # the last names, and their columns
 
   def has_header(self, first_row: Row) -> bool:
     """Tells whether the first row of CSV or TSV names the columns."""
     if self._header is not None:
       return self._header
+    if any(not str(column).lstrip("-").isdecimal() for column in self._given.values()):
+      return True
     known = {name for each in self._inputs for name in (each, *_OTHER_NAMES.get(each, ()))}
     return self._recorded.get("header", True) or not known.isdisjoint(names_of(first_row, True))
 
   def of(self, first: Row, has_header: bool = True) -> dict[str, int]:
     """Returns name of a text -> number of its column; a DataError proposes columns."""
-    names = names_of(first, has_header)
-    if self._found[0] != names or not names:
+    if self._found[0] != first:
+      names = names_of(first, has_header)
       wanted = {each: self._column(each, names) for each in self._inputs}
       flags = dict(zip(self._inputs, FLAGS, strict=False))
       wanted = {each: column for each, column in wanted.items() if column is not None}
-      self._found = (names, find_columns(wanted, first, has_header, flags))
+      self._found = (first, find_columns(wanted, first, has_header, flags, _ADVICE))
     return self._found[1]
 
   def _column(self, name: str, names: Sequence[str]) -> Column | None:
@@ -121,15 +128,17 @@ class _Columns:
     if name in self._given:
       return self._given[name]
     others = _OTHER_NAMES.get(name, ())
-    recorded = next(filter(None, map(self._recorded.get, (name, *others))), None)
-    recorded = self._recorded.get(name, recorded)
-    if name == "text_b" and self._recorded and recorded is None:
+    known = (self._recorded[each] for each in (name, *others) if each in self._recorded)
+    recorded = next(known, None)
+    is_optional = name == "text_b" and recorded is None
+    if is_optional and self._recorded:
       return None  # the model was trained on single texts
-    if names:
-      found = next((each for each in (recorded, name, *others) if each in names), None)
-      if found is None and name == "text_b" and recorded is None:
-        return None
-      return found or (recorded if isinstance(recorded, str) else name)
+    if found := next((each for each in (recorded, name, *others) if each in names), None):
+      return found
+    if is_optional:
+      return None
+    if isinstance(recorded, int) and names:
+      return name  # the run's table had no header
     return name if recorded is None else recorded
 
   def item_of(self, row: Row, first: Row, has_header: bool = True) -> TableItem:

@@ -105,12 +105,28 @@ def test_columns_of_other_tasks(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["new.csv", "new.jsonl"])
-def test_missing_columns_are_proposed(tmp_path, name):
+@pytest.mark.parametrize("texts_in", [{}, {"text_a": "#1 String", "header": True}])
+def test_missing_columns_are_proposed(tmp_path, name, texts_in):
+  predictor = Predictor(texts_in=texts_in)
   content = "id,review\n1,Hi\n" if name == "new.csv" else '{"id": 1, "review": "Hi"}\n'
-  with pytest.raises(DataError, match=r"line 1: .*'text_a'.* Then give --text_a_column=review\."):
-    run(write(tmp_path, content, name), "out.jsonl")
-  options = {"columns": {"text_a": "review"}}
+  column = texts_in.get("text_a", "text_a")
+  with pytest.raises(DataError, match=rf"line 1: .*'{column}'.* give --text_a_column=review\."):
+    run(write(tmp_path, content, name), "out.jsonl", predictor)
+  options = {"columns": {"text_a": "review"}, "predictor": predictor}
   assert run(write(tmp_path, content, name), "out.jsonl", **options)[1] == [{"text_a": "Hi"}]
+
+
+def test_a_table_without_header_is_explained(tmp_path):
+  path = write(tmp_path, "The bus never came.\nIt rained.\n")
+  with pytest.raises(
+    DataError, match=r"needs --noheader and --text_a_column=0; lines of text need"
+  ):
+    run(path)
+  options = {"header": False, "columns": {"text_a": "0"}}
+  assert run(path, **options)[1] == [{"text_a": "The bus never came."}, {"text_a": "It rained."}]
+  predictor = Predictor(texts_in={"text_a": 1, "header": False})
+  options = {"predictor": predictor, "columns": {"text_a": "review"}}
+  assert run(write(tmp_path, "id,review\n1,Hi\n"), **options)[1] == [{"text_a": "Hi"}]
 
 
 def test_faults_name_file_and_line(tmp_path):
