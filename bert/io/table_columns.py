@@ -144,6 +144,8 @@ def _unknown_columns(
     if len(meant) == len(found) == len(set(meant)) and all(what[:2] == "--" for what in found):
       given = " ".join(f"{what}={shlex.quote(str(name))}" for what, name in found.items())
       advice = f"Then give {given}."
+    elif len(meant) < len(found) and not first_row.file.endswith(".jsonl"):
+      advice = f"{advice} {more_advice}".rstrip()
   elif more_advice and not first_row.file.endswith(".jsonl"):
     advice = f"{advice} {more_advice}"
   return first_row.error(reason, advice)

@@ -327,9 +327,12 @@ def with_others(error: DataError, errors: Sequence[DataError], total: int) -> Da
     errors: all of the file.
     total: the number of its rows.
   """
-  if not errors[1:]:
+  if not errors[1:] or (error.reason == _NOT_UTF8 and len(by_reason(errors)) == 1):
     return error
-  what = f"{len(errors)} of {total} rows are malformed: {reasons_of(errors)}."
+  if len(by_reason(errors)) == 1:
+    what = f"This is so in {len(errors)} of {total} rows{_lines_of(errors)}."
+  else:
+    what = f"{len(errors)} of {total} rows are malformed: {reasons_of(errors)}."
   return DataError(error.reason, error.file, error.line, f"{error.advice} {what}".lstrip())
 
 
@@ -449,7 +452,8 @@ def parse_object(line: str, path: str, number: int) -> dict:
   except (ValueError, RecursionError) as e:
     advice = SKIP_ADVICE
     if number == 1 and line.strip() in ("[", "{"):
-      advice = "The file is JSON over several lines; write each object on one line."
+      advice = "Write each object on one line, without what is around them."
+      raise DataError("the file is JSON over several lines.", path, advice=advice) from None
     elif line.startswith("{'"):
       advice = "This is Python's way of writing; json.dumps writes JSON."
     fault = f"{e.msg}, character {e.pos + 1}" if isinstance(e, json.JSONDecodeError) else e
