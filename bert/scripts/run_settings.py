@@ -432,8 +432,8 @@ def check_run(
   if folder and filesystem.is_file(folder) and not user_tables.is_table(folder):
     raise command_line.UsageError(
       f"--data_dir={folder} is a file. Give the folder that holds it, in which the files have the "
-      "names of the task, such as train.csv and dev.csv with --task_name=csv; or one table that ends "
-      "in .csv, .tsv or .jsonl."
+      "names of the task, such as train.csv and dev.csv with --task_name=csv; or one table, which "
+      "ends in .csv, .tsv or .jsonl."
     )
   check_training(settings)
   seeds.check(settings)
