@@ -2,12 +2,20 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from bert.checks.findings import Finding, finding_from_error, note, share, warning
 from bert.checks.task_data import SPLITS, TaskData, Text, TextSet
 from bert.io import filesystem
-from bert.io.tables import MANY_BAD_ROWS, DataError, by_reason, reasons_of
+from bert.io.tables import (
+  MANY_BAD_ROWS,
+  DataError,
+  UnknownColumnError,
+  by_reason,
+  lines_of,
+  reasons_of,
+)
 from bert.tasks import glue, label_counts, processors, user_tables
 
 _FLAGS = (
@@ -45,9 +53,16 @@ class SentenceData(TaskData):
       options["data_dir"] = folder
     if "skip_bad_rows" in inspect.signature(glue.find_processor(name)).parameters:
       options["skip_bad_rows"] = True  # the good ones are examined, whatever the run does
-    self.processor = glue.create_processor(name, **options)
-    has_classes = self.processor.problem_type != "regression"
-    self.labels = self.processor.get_labels() if has_classes else []
+    has_classes = self._has_classes(name, options)
+    try:
+      self.labels = self.processor.get_labels() if has_classes else []
+    except UnknownColumnError as error:
+      if not error.proposed:
+        raise
+      yield finding_from_error(error)
+      yield note("The data are examined with the columns that this error proposes.")
+      self._has_classes(name, {**options, **error.proposed})
+      self.labels = self.processor.get_labels()
     labels = self.labels or self.processor.get_labels()
     subject.facts |= processors.task_facts(name, self.processor, labels)
     # Without labels there is no training example, and the other splits cannot be read.
@@ -55,6 +70,11 @@ class SentenceData(TaskData):
       yield note("A run divides this table into train, dev and test; here it is whole.", folder)
     splits = SPLITS if self.labels or not has_classes else SPLITS[:1]
     yield from super().sets(splits[:1] if is_one else splits)
+
+  def _has_classes(self, name: str, options: Mapping[str, Any]) -> bool:
+    """Makes the processor; tells whether its labels are classes."""
+    self.processor = glue.create_processor(name, **options)
+    return self.processor.problem_type != "regression"
 
   def read(self, name):
     """Reads a split."""
@@ -97,7 +117,8 @@ def _as_errors(errors: Sequence[DataError]) -> Iterator[Finding]:
   """Yields an error for each reason, where it is first, with the lines of the others."""
   for group in by_reason(sorted(errors, key=lambda each: each.line or 0)):
     finding = finding_from_error(group[0])
-    yield finding._replace(remedy=f"Such rows: {reasons_of(group)}.") if group[1:] else finding
+    where = f"This is so in {len(group)} rows{lines_of(group)}."
+    yield finding._replace(remedy=where) if group[1:] else finding
 
 
 def _text_of(example, has_label: bool) -> Text:

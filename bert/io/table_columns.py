@@ -19,7 +19,15 @@ from typing import TypeVar
 from absl import logging
 
 from bert.io import other_formats
-from bert.io.tables import NESTED_ADVICE, SKIP_ADVICE, DataError, Row, reasons_of, with_others
+from bert.io.tables import (
+  NESTED_ADVICE,
+  SKIP_ADVICE,
+  DataError,
+  Row,
+  UnknownColumnError,
+  reasons_of,
+  with_others,
+)
 
 Column = str | int  # a name in the header, or a 0-based number
 
@@ -137,18 +145,20 @@ def _unknown_columns(
     advice = f"Name its columns as {' and '.join(columns)}, or give their numbers from 0."
   found = {what: _meant(column, names, what) for what, column in columns.items()}
   meant = list(filter(None, found.values()))
+  proposed: dict[str, str] = {}
   if any(column.partition(".")[0] in names for column in columns.values()):
     advice = NESTED_ADVICE  # text.body of {"text": {"body": ...}}
   elif meant:
     reason = f"{reason} Did you mean {' and '.join(map(repr, meant))}?"
     if len(meant) == len(found) == len(set(meant)) and all(what[:2] == "--" for what in found):
       given = " ".join(f"{what}={shlex.quote(str(name))}" for what, name in found.items())
+      proposed = {what.removeprefix("--"): str(name) for what, name in found.items()}
       advice = f"Then give {given}."
     elif len(meant) < len(found) and not first_row.file.endswith(".jsonl"):
       advice = f"{advice} {more_advice}".rstrip()
   elif more_advice and not first_row.file.endswith(".jsonl"):
     advice = f"{advice} {more_advice}"
-  return first_row.error(reason, advice)
+  return UnknownColumnError(reason, first_row.file, first_row.line, advice, proposed)
 
 
 def _meant(column: str, names: Sequence[str], what: str) -> str | None:

@@ -17,7 +17,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -60,6 +60,14 @@ class DataError(ValueError):
     place = f"{file}: " if line is None else f"{file}, line {line}: "
     self.problem = f"{place if file else ''}{reason}"
     super().__init__(f"{self.problem} {advice}".rstrip())
+
+
+class UnknownColumnError(DataError):
+  """Columns are not in the header; `proposed` has flag -> a column for each, or nothing."""
+
+  def __init__(self, reason: str, file: str, line: int, advice: str, proposed: Mapping[str, str]):
+    super().__init__(reason, file, line, advice)
+    self.proposed = proposed
 
 
 class ShortRowError(DataError, IndexError):
@@ -304,7 +312,7 @@ def reasons_of(errors: Sequence[DataError]) -> str:
   """
   largest = by_reason(errors)
   parts = [
-    f"{len(group)}{_lines_of(group)} {_brief(group[0])}" for group in largest[:_REASONS_SHOWN]
+    f"{len(group)}{lines_of(group)} {_brief(group[0])}" for group in largest[:_REASONS_SHOWN]
   ]
   if rest := sum(map(len, largest[_REASONS_SHOWN:])):
     parts.append(f"{rest} for other reasons")
@@ -330,13 +338,14 @@ def with_others(error: DataError, errors: Sequence[DataError], total: int) -> Da
   if not errors[1:] or (error.reason == _NOT_UTF8 and len(by_reason(errors)) == 1):
     return error
   if len(by_reason(errors)) == 1:
-    what = f"This is so in {len(errors)} of {total} rows{_lines_of(errors)}."
+    what = f"This is so in {len(errors)} of {total} rows{lines_of(errors)}."
   else:
     what = f"{len(errors)} of {total} rows are malformed: {reasons_of(errors)}."
   return DataError(error.reason, error.file, error.line, f"{error.advice} {what}".lstrip())
 
 
-def _lines_of(errors: Sequence[DataError]) -> str:
+def lines_of(errors: Sequence[DataError]) -> str:
+  """Lists the first lines of errors in brackets, after a blank; empty where none is known."""
   lines = [str(error.line) for error in errors if error.line is not None]
   more = ", ..." if lines[_LINES_SHOWN:] else ""
   shown = ", ".join(lines[:_LINES_SHOWN]) + more

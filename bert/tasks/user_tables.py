@@ -325,7 +325,9 @@ class CsvProcessor(TableProcessor):
       super()._check_label(label, row)
     except DataError as error:
       if not self.labels_of:
-        if label_counts.nearly_equal([label, *self.labels] if isinstance(label, str) else ()):
+        names = label if isinstance(label, tuple) else [label]
+        known = set(map(label_counts.plain, self.labels))
+        if all(name in self.labels or label_counts.plain(name) in known for name in names):
           advice = f"Give --merge_labels if it is that one. {SKIP_ADVICE}"
           raise row.error(error.reason, advice) from None
         raise

@@ -230,7 +230,7 @@ def test_all_findings_come_in_one_pass(folder):
   found = [(f.level, f.where.rpartition("/")[2], str(f)) for f in bad(diagnose(folder))]
   for level, where, said in (
     ("error", "train.csv:3", "column 1 (counted from 0) is missing"),
-    ("error", "train.csv:3", "Such rows: 2 (lines 3, 6) column 1"),
+    ("error", "train.csv:3", "This is so in 2 rows (lines 3, 6)."),
     ("error", "train.csv:7", "3 columns, expected 2"),
     ("error", "dev.csv:4", "the label 'maybe' is unknown"),
     ("error", "dev.csv:5", "the label is empty"),
@@ -241,6 +241,15 @@ def test_all_findings_come_in_one_pass(folder):
     ("warning", "dev.csv:2", "1 of 2 examples of dev are in train"),
   ):
     assert any((level, where) == each[:2] and said in each[2] for each in found), (said, found)
+
+
+def test_wrong_columns_do_not_hide_the_rest(folder):
+  for name, rows in (("train", ["ada,0", "bob", "cat,1"]), ("dev", ["ada,2"])):
+    write_lines(folder / f"tables/{name}.csv", ["Review,Sentiment", *rows])
+  said = [(finding.level, str(finding)) for finding in bad(diagnose(folder))]
+  assert "Then give --text_a_column=Review --label_column=Sentiment." in said[0][1]
+  for part in ("train.csv:3: column 1", "dev.csv:2: the label '2' is unknown"):
+    assert [level for level, text in said if part in text] == ["error"]
 
 
 def test_empty_texts_are_no_duplicates(folder):

@@ -148,6 +148,9 @@ def test_an_unknown_form_of_a_label_names_the_flag(tmp_path):
   (tmp_path / "dev.csv").write_text("text,label\na,Late\n")
   with pytest.raises(DataError, match=r"Did you mean 'late'\? Give --merge_labels if it is that"):
     own.get_dev_examples(str(tmp_path))
+  own = processor(tmp_path, "text,label", "d,maybe", name="dev.csv")
+  with pytest.raises(DataError, match=r"'maybe' is unknown; known labels: 'early', 'late'\. Corr"):
+    own.get_dev_examples(str(tmp_path))
 
 
 def test_a_file_is_every_split(tmp_path):
