@@ -198,7 +198,7 @@ class TableReader:
     """Raises a DataError where a file has no row, or a malformed one where its header should be."""
     errors = [] if self.skip_bad_rows else self._bad_rows_of(path)
     if errors and (not rows or (errors[0].line or 0) < rows[0].line):
-      raise with_others(errors[0], errors, len(rows) + len(errors))
+      self.finish(path, len(rows))
     if not rows:
       raise DataError("the file is empty.", path)
 
@@ -253,6 +253,8 @@ class TableReader:
     """Raises the errors of a file's rows as one, or counts the skipped ones, beside good ones."""
     if errors := self._bad_rows_of(file):
       if not self.skip_bad_rows:
+        for error in errors:  # the file may be read again once it is corrected
+          del self.bad_rows[error.file, error.line]
         raise with_others(errors[0], errors, num_good + len(errors))
       reasons = f" Of {num_good + len(errors)} rows: {reasons_of(errors)}." if errors[1:] else ""
       logging.warning(

@@ -213,17 +213,21 @@ class CsvProcessor(TableProcessor):
     label_counts.check_is_label(found, path)
     _check_header(rows[0], columns, found)
     names = _sorted_labels(label_counts.merged(found) if self._merges else set(found))
-    if self.bad_rows and not self.skip_bad_rows:
-      self.labels = tuple(names)
-      self._create_examples(rows, "train", path)  # raises these errors with those of the texts
+    if not names:
+      self._reader.finish(path, 0)
     return names
 
   def _read_split(self, data_dir, split):
     path = find_table(data_dir, split)
     rows = self._rows_of(path, split)
     self.get_labels()  # their errors are of another file, or of all rows
-    examples = self._create_examples(rows, split, path)
-    self._rows_read.pop(path)
+    try:
+      examples = self._create_examples(rows, split, path)
+    finally:
+      self._rows_read.pop(path)
+    if not self.skip_bad_rows:
+      for other, rows in self._rows_read.items():  # which the labels are from
+        self._reader.finish(other, len(rows) - 1)
     _warn_of_texts(examples, path)
     self._log_what_is_missing(len(examples), path)
     return examples
