@@ -75,6 +75,7 @@ def _find_or_write(task_class, settings, config, tokenizer) -> str | None:
         + ("--output_dir." if settings.do_train else "file with rows that are not in it."),
       )
   if not settings.do_train:
+    logging.info("%s is read whole: this run does not train, and no split of it is here.", path)
     return None
   header, parts, num_shared = _divided(task_class(settings, config, tokenizer), settings)
   sizes = {part: len(rows) for part, rows in parts.items()}
