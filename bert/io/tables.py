@@ -469,6 +469,12 @@ def parse_object(line: str, path: str, number: int) -> dict:
     raise DataError(
       f"the line is not JSON ({fault}): {_shown(line)}.", path, number, advice
     ) from None
+  if "\\ud" in line.lower():
+    try:
+      _json(record)
+    except UnicodeEncodeError:
+      reason = "half of a surrogate pair is not valid UTF-8."
+      raise DataError(reason, path, number, SKIP_ADVICE) from None
   if not isinstance(record, dict):
     raise DataError(
       "the line is not a JSON object {...}.",

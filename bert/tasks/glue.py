@@ -58,7 +58,7 @@ class GlueProcessor(TableProcessor):
 
   def _parse_label(self, value, row):
     number = str(value)
-    if number.isdecimal() and int(number) < len(self.hub_labels):
+    if len(number) == 1 and number.isdecimal() and int(number) < len(self.hub_labels):
       return self.hub_labels[int(number)]
     return super()._parse_label(number if isinstance(value, int) else value, row)
 

@@ -124,7 +124,7 @@ class Columns:
     """
     numbers = {"text_a": self.text_a, "text_b": self.text_b}
     found = {
-      field: self.names[int(number)] if self.names else int(number)
+      field: (self.names[int(number) :] or [int(number)])[0]
       for field, number in numbers.items()
       if number is not None
     }
