@@ -1,13 +1,20 @@
-"""Predicts with a fine-tuned model, a pre-trained one or an export: text lines to JSON lines.
+"""Predicts with a fine-tuned model, a pre-trained one or an export: tables, or lines of text.
 
+  python predict.py --init_checkpoint=/tmp/tickets_output --input_file=new.csv --output_file=out.csv
   python predict.py --init_checkpoint=/tmp/mrpc_output --vocab_file=vocab.txt < pairs.txt
   python predict.py --saved_model=/tmp/squad_output/export --input_file=questions.jsonl
   python predict.py --task=vectors --init_checkpoint=uncased_L-12_H-768_A-12 < texts.txt
   python predict.py --init_checkpoint=/tmp/mrpc_export --engine=onnxruntime < pairs.txt
 
-A line holds a text, or two texts with ` ||| ` between them, or a JSON object with the inputs by
-name, such as `{"question": "Who?", "context": "It was me."}` or
-`{"context": "She", "choices": ["a", "b"]}`.
+A table is a .csv, .tsv or .jsonl file with a header or keys. The columns of the texts are those of
+the run that trained, or have the names of the inputs, such as `text_a` or `text`, and `question`
+and `context`. The output has all columns of the input, `prediction`, and the probabilities: a table
+where its name ends in .csv or .tsv, else JSON Lines.
+
+In other files and from standard input, each line holds a text, or two texts with ` ||| ` between
+them, or a JSON object with the inputs by name, such as
+`{"question": "Who?", "context": "It was me."}` or `{"context": "She", "choices": ["a", "b"]}`. The
+output has a line for each.
 
 More text than one machine can take (docs/much_text.md), into out.jsonl-00000-of-00020 and so on:
 
@@ -20,14 +27,18 @@ From Python: `bert.predicting.predictor.Predictor`.
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
+import errno
 import functools
+import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from absl import flags, logging
 
+from bert.io import filesystem
 from bert.io.text_lines import STANDARD_STREAM, check_output_file, read_lines, written_output
-from bert.predicting import answer_lines, load_export, masked_words
+from bert.predicting import answer_lines, answer_tables, load_export, masked_words
 from bert.predicting.predictor import Predictor
 from bert.scripts import (
   command_line,
@@ -40,6 +51,8 @@ from bert.scripts import (
 from bert.training import hardware
 
 FLAGS = flags.FLAGS
+
+_TABLES = (".csv", ".tsv")
 
 
 def define_flags() -> None:
@@ -59,9 +72,26 @@ def define_flags() -> None:
       "of the last layer. fill_mask: word pieces for each [MASK], from a pre-trained model.",
     )
     path_flags.define(
-      "input_file", "-", "Input, one item per line; - is standard input.", several=True
+      "input_file",
+      "-",
+      "Input: a table, .csv, .tsv or .jsonl; else one item per line; - is standard input.",
+      several=True,
     )
-    path_flags.define("output_file", "-", "Output, one JSON object per line; - is standard output.")
+    path_flags.define(
+      "output_file",
+      "-",
+      "Output: a table, .csv or .tsv; else one JSON object per line; - is standard output.",
+    )
+    flags.DEFINE_string(
+      "text_a_column", None, "Column of the (first) text in a table. [that of the run, or text_a]"
+    )
+    flags.DEFINE_string(
+      "text_b_column", None, "Column of the second text in a table. [that of the run, or text_b]"
+    )
+    flags.DEFINE_bool(
+      "header", None, "Whether the first row of a table names the columns. [as in the run's]"
+    )
+    shared_flags.define_skip_bad_rows_flag(default=False)
     flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
     shared_flags.define_prediction_dtype_flag()
     shared_flags.define_engine_flags()
@@ -85,7 +115,11 @@ def main(_) -> None:
   if is_interactive:
     predictor.chunk_size = 1  # returns a result before the next line is read
   source = "standard input" if FLAGS.input_file == STANDARD_STREAM else FLAGS.input_file
-  results = answer_lines.json_lines(predictor, read_lines(FLAGS.input_file), source, _result_name())
+  if answer_tables.is_table(FLAGS.input_file) or FLAGS.output_file.endswith(_TABLES):
+    results = _table_lines(predictor, source)
+  else:
+    lines = read_lines(FLAGS.input_file)
+    results = answer_lines.json_lines(predictor, lines, source, _result_name())
   with written_output(FLAGS.output_file) as writer:
     count = 0
     for line in results:
@@ -95,6 +129,27 @@ def main(_) -> None:
         writer.flush()
   if not count:
     logging.warning("%s has no line: nothing was predicted.", source)
+
+
+def _table_lines(predictor: Predictor, source: str) -> Iterator[bytes]:
+  """Yields the output of a table, or a table as the output of lines."""
+  write = answer_tables.writer(FLAGS.output_file)
+  if answer_tables.is_table(FLAGS.input_file):
+    given = (FLAGS.text_a_column, FLAGS.text_b_column)
+    columns = zip(predictor.text_names, given, strict=False)
+    rows = answer_tables.read(
+      FLAGS.input_file,
+      predictor,
+      {name: column for name, column in columns if column is not None},
+      FLAGS.header,
+      FLAGS.skip_bad_rows,
+      is_streamed=not FLAGS.output_file.endswith(_TABLES),
+    )
+  else:
+    items = answer_lines.parse_lines(read_lines(FLAGS.input_file), source)
+    rows = answer_tables.of_lines(items, source)
+  for row, result in answer_tables.answered(predictor, rows, _result_name()):
+    yield write(row, result)
 
 
 def _result_name() -> str | None:
@@ -120,9 +175,12 @@ def check_flags() -> None:
   _check_engine()
   runner_flags.check("num_shards")
   if runner_flags.is_beam():
+    _check_no_table()
     runner_flags.check_files()
   else:
     check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
+    if answer_tables.is_table(FLAGS.input_file) and not filesystem.exists(FLAGS.input_file):
+      raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), FLAGS.input_file)
   ignored = []
   if FLAGS.saved_model:
     ignored = ["bert_config_file", "vocab_file", "spm_model_file", "do_lower_case"]
@@ -131,6 +189,16 @@ def check_flags() -> None:
   elif FLAGS.task == "answers":
     ignored = ["bert_config_file", "do_lower_case"]
   command_line.explain_ignored_flags(dict.fromkeys(ignored, "the model has its own"))
+
+
+def _check_no_table() -> None:
+  """Raises a UsageError where workers would read, or write, a table line by line."""
+  for name in ("input_file", "output_file"):
+    if FLAGS[name].value.endswith(_TABLES):
+      raise command_line.UsageError(
+        f"--runner=beam: --{name}={FLAGS[name].value} is a table. Workers read lines of text or "
+        "JSON objects with the inputs by name, and write lines of JSON."
+      )
 
 
 def _check_engine() -> None:

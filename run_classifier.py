@@ -82,7 +82,10 @@ def define_flags() -> None:
   with flag_groups.flag_group("Task and data"):
     flags.DEFINE_string("task_name", None, f"One of: {', '.join(PROCESSORS)}.")
     path_flags.define(
-      "data_dir", None, "Folder with the task's files, or `download` to fetch the public ones."
+      "data_dir",
+      None,
+      "Folder with the task's files, or `download` to fetch the public ones. With --task_name=csv "
+      "also one table, which is divided by --seed into train, dev and test: OUTPUT_DIR/split.",
     )
     shared_flags.define_run_flags()
   shared_flags.define_table_flags()
@@ -345,7 +348,7 @@ class Classification(Task):
   task_flags = (
     *("task_name", "long_text", "window_pooling", "max_windows"),
     *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
-    *("label_separator", "header", "skip_bad_rows", "xnli_language"),
+    *("label_separator", "header", "skip_bad_rows", "merge_labels", "xnli_language"),
   )
   result_keys = result_files.ORIGINAL_KEYS
   shuffles = False  # the order of the original
@@ -359,6 +362,11 @@ class Classification(Task):
     run_settings.check_run(settings, needed=("data_dir", "task_name", "output_dir"))
     task_options.check_task(settings)
     task_options.check_windows(settings)
+
+  @classmethod
+  def divides_tables(cls, settings):
+    """Divides tables of the user's own."""
+    return settings.task_name.lower() == "csv"
 
   @classmethod
   def resolve(cls, settings):
@@ -399,6 +407,7 @@ class Classification(Task):
     """Reads texts; of MNLI's dev and test a matched and a mismatched set."""
     settings, processor = self.settings, self.processor
     examples = getattr(processor, f"get_{split}_examples")(settings.data_dir)
+    self.texts_in = getattr(processor, "texts_in", {})
     if split == "train":
       return examples
     sets = [DataSet(split, examples)]

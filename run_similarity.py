@@ -52,7 +52,7 @@ class Similarity(Task):
       "task_name", "csv", "STS-B in GLUE's files, or csv for your own tables (.tsv .csv .jsonl)."
     )
     flags.DEFINE_string(
-      "text_a_column", None, "Column of the text: name or number from 0. [text_a]"
+      "text_a_column", None, "Column of the text: name or number from 0. [text_a, or text]"
     )
     flags.DEFINE_string("text_b_column", None, "Column of the second text. [text_b]")
     flags.DEFINE_string(
@@ -129,6 +129,7 @@ class Similarity(Task):
     if split == "test":
       return self._read_file("test", takes_negatives=False)
     pairs = self._read_train() if split == "train" else self._read_dev()
+    self.texts_in = self.reader.texts_in
     if split == "dev":
       self.dev_has_scores = pairs[0].score is not None
       self.headline = self.metric_names()[0]

@@ -1,5 +1,6 @@
 """predict.py: lines in, lines of JSON out, and its messages."""
 
+import csv
 import json
 import os
 
@@ -37,6 +38,44 @@ def test_lines_in_json_out(exported, answer, tmp_path):
   )
   assert code is None, err
   assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == printed
+
+
+def test_tables_in_tables_out(exported, answer, trained, encode, tmp_path):
+  (tmp_path / "in.csv").write_text('id,text,label\n7,"good, film",\n8,bad,x\n')
+  files = {"input_file": tmp_path / "in.csv", "output_file": tmp_path / "out.csv"}
+  code, _, err = run_filter(predict, saved_model=exported, **files)
+  assert code is None, err
+  with open(tmp_path / "out.csv", newline="") as file:
+    found = list(csv.DictReader(file))
+  assert [(row["id"], row["text"], row["label"]) for row in found] == [
+    *(("7", "good, film", ""), ("8", "bad", "x"))
+  ]
+  for row, wanted in zip(found, answer(["good, film", "bad"]), strict=True):
+    assert row["prediction"] == wanted["label"]
+    for name, value in zip(wanted["label_names"], wanted["probabilities"], strict=True):
+      assert float(row[f"probability_{name}"]) == pytest.approx(value, abs=1e-6)
+  flags = {"task": "vectors", "init_checkpoint": trained, "max_seq_length": 16}
+  code, printed, err = run_filter(predict, **flags, input_file=tmp_path / "in.csv")
+  assert code is None, err
+  vectors = [json.loads(line)["vector"] for line in printed.splitlines()]
+  np.testing.assert_allclose(vectors, encode(["good, film", "bad"]), atol=1e-5)
+  files = {"output_file": tmp_path / "lines.csv"}
+  code, _, err = run_filter(predict, b"good\nbad\n", saved_model=exported, **files)
+  assert code is None, err
+  assert (tmp_path / "lines.csv").read_text().startswith("text,prediction,probability_")
+
+
+def test_faults_of_tables_are_told(exported, tmp_path):
+  (tmp_path / "in.csv").write_text("id,review\n7,good\n")
+  code, printed, err = run_filter(predict, saved_model=exported, input_file=tmp_path / "in.csv")
+  assert (code, printed) == (1, "")
+  assert "in.csv, line 1: column 'text_a' is not in the header, which has id, review." in err
+  assert "Then give --text_a_column=review." in err
+  code, _, err = run_filter(predict, saved_model=exported, input_file=tmp_path / "no.csv")
+  assert (code, f"{tmp_path}/no.csv" in err, "data_dir" in err) == (1, True, False)
+  flags = {"runner": "beam", "input_file": tmp_path / "in.csv", "output_file": "x"}
+  code, _, err = run_filter(predict, init_checkpoint="x", **flags)
+  assert (code, "in.csv is a table. Workers read lines of text" in err) == (1, True)
 
 
 def test_vectors_of_lines(trained, encode):

@@ -113,6 +113,8 @@ def _files_of(subject: RunUnderCheck) -> list[str]:
   if subject.input_file:
     return text_files.find_input_files(subject.input_file, takes_records=True)
   folder = subject.data_dir
+  if filesystem.is_file(folder):
+    return [folder]
   if not filesystem.is_folder(folder):
     raise NotADirectoryError(20, "--data_dir is not a folder", folder)
   names = (name for name in filesystem.list_folder(folder) if not name.startswith("."))
@@ -188,7 +190,7 @@ def _repeated(text_set: TextSet) -> Iterator[Finding]:
   """Examples that occur twice, and those of them with different labels."""
   first: dict[int, Text] = {}
   repeated, disagreeing = [], []
-  for text in text_set.texts:
+  for text in filter(_has_words, text_set.texts):
     other = first.setdefault(_key(text), text)
     if other is not text:
       repeated.append((text, other))
@@ -208,6 +210,11 @@ def _repeated(text_set: TextSet) -> Iterator[Finding]:
     yield (warning if many else note)(what, text.where, remedy)
 
 
+def _has_words(text: Text) -> bool:
+  """Empty texts, which have a finding of their own, are not duplicates of each other."""
+  return bool(text.first.strip() or (text.second or "").strip())
+
+
 def _key(text: Text) -> int:
   return shared_texts.key((text.first, text.second or ""))
 
@@ -218,7 +225,7 @@ def _shared(text_sets: Sequence[TextSet]) -> Iterator[Finding]:
   for text_set in text_sets:
     if text_set.split == "train" or not train:
       continue
-    seen = [text for text in text_set.texts if _key(text) in train]
+    seen = [text for text in text_set.texts if _has_words(text) and _key(text) in train]
     if seen:
       what = (
         f"{len(seen)} of {len(text_set.texts)} examples of {text_set.split} are in train, too: "

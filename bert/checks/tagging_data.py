@@ -3,7 +3,7 @@
 import re
 
 from bert.checks.findings import warning
-from bert.checks.sentence_data import skipped_rows
+from bert.checks.sentence_data import malformed_rows
 from bert.checks.task_data import TaskData, Text, TextSet, split_of
 from bert.tasks import conll_files, label_counts, label_schemes
 
@@ -29,8 +29,9 @@ class TaggingData(TaskData):
     conll_format = self._format()
     facts["task_name"] = "ner"
     skip = bool(self.subject.settings.get("skip_bad_rows"))
-    found = conll_files.read_conll(name, conll_format, "", split != "test", skip)
-    yield from skipped_rows(found.bad_rows, name, sum(len(e.words) for e in found.examples))
+    found = conll_files.read_conll(name, conll_format, "", split != "test", skip_bad_rows=True)
+    words = sum(len(e.words) for e in found.examples)
+    yield from malformed_rows(found.bad_rows, name, words, skip)
     if split == "train":
       facts["labels"] = self.subject.settings.get("labels") or label_schemes.model_labels(
         found.types(), label_schemes.scheme_to_learn(conll_format.scheme)

@@ -22,6 +22,7 @@ from absl import logging
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
 from bert.io import record_files
+from bert.io.tables import DataError
 from bert.scripts import (
   command_line,
   model_flags,
@@ -29,6 +30,7 @@ from bert.scripts import (
   output_folder,
   result_files,
   run_settings,
+  table_split,
 )
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.steps import Run, Teaching, log_sizes
@@ -69,19 +71,37 @@ class FineTuning(Run):
     return self.sets["train"][0]
 
   def read(self):
-    """Reads the training set first, which may say what the labels are."""
+    """Reads the training set first, which may say what the labels are.
+
+    Raises:
+      DataError: names what is malformed in each of the files.
+    """
     task, splits = self.task, list(self.task.splits())
+    faults: list[DataError] = []
     if "train" in splits:
-      self.sets["train"] = task.data_sets("train")
-    task.prepare(self.train if "train" in splits else None)
-    self._is_prepared = True
-    self.labels = task.labels
-    self.checked_fingerprint()
+      self._read_split("train", faults)
+    if faults and not task.labels:
+      raise faults[0]  # without labels, all of the other files would be wrong
+    if not faults:
+      task.prepare(self.train if "train" in splits else None)
+      self._is_prepared = True
+      self.labels = task.labels
+      self.checked_fingerprint()
     for split in splits:
       if split != "train":
-        self.sets[split] = task.data_sets(split)
+        self._read_split(split, faults)
+    if faults[1:]:
+      raise DataError("\n".join(map(str, faults)))
+    if faults:
+      raise faults[0]
     task.check_data(self.sets)
     self._check_shared_texts()
+
+  def _read_split(self, split: str, faults: list[DataError]) -> None:
+    try:
+      self.sets[split] = self.task.data_sets(split)
+    except DataError as error:
+      faults.append(error)
 
   def _check_shared_texts(self):
     """Warns where examples to evaluate are in the training set, too."""
@@ -103,6 +123,11 @@ class FineTuning(Run):
     if self._is_prepared and kinds.find(self.task.name).file:
       facts["head"] = dataclasses.asdict(self.task.head())
     return facts
+
+  def _informative(self):
+    """Returns the columns of texts, too: `predict.py` finds them in other tables."""
+    texts_in = dict(self.task.texts_in)
+    return {**super()._informative(), **({"texts_in": texts_in} if texts_in else {})}
 
   def plan(self):
     """Plans the steps by examples, or by their records."""
@@ -272,13 +297,16 @@ def start(
   """
   teaching = teaching or Teaching()
   task_class.check_settings(settings)
+  table_split.check(task_class, settings)
   if settings.is_many_runs:
+    settings = table_split.with_split(task_class, settings)  # one for all
     script = teaching.script or kinds.find(task_class.name).script
     return on_request.module("num_runs").main(script, settings, defaults or {})
   settings = task_class.resolve(run_settings.resolve(teaching.resolve(settings)))
   settings = _as_trained(task_class, settings)
   config, tokenizer = run_settings.load_config_and_tokenizer(settings)
   with output_folder.locked_output_dir(settings) as settings:
+    settings = table_split.with_split(task_class, settings, config, tokenizer)
     FineTuning(task_class, settings, config, tokenizer, teaching).run()
   return None
 

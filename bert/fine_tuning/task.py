@@ -24,6 +24,7 @@ holds values alone. Importing this module imports no TensorFlow, so that `--help
 Letters in shapes: B = batch size, S = sequence length, N = examples of a set.
 """
 
+import collections
 import dataclasses
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.run_settings import RunSettings
-from bert.tasks import classification, constant_answers, kinds, user_tables
+from bert.tasks import classification, constant_answers, kinds, label_counts, user_tables
 from bert.tasks.user_tables import TableRow
 from bert.text.sequence_layout import layout_of
 from bert.training import distribution
@@ -107,6 +108,8 @@ class Task(ScoredAnswers):
     tokenizer: see `text/tokenizer.py`.
     labels: of the model's outputs, in their order; None where they have no names. Known at the
       latest when `prepare` returns.
+    texts_in: name of a text -> its column in the tables that were read, by name or number, for
+      `predict.py`; `header` is False where such a table does not name its columns.
     name: of the task; `task_name` in the facts of its runs.
     answer: of the head's predictions, the one that is measured and written.
     has_labels: whether an example's `label` is the name of a class; `prepare` then finds them all.
@@ -164,6 +167,7 @@ class Task(ScoredAnswers):
     self.config = config
     self.tokenizer = tokenizer
     self.labels: list[str] | None = None
+    self.texts_in: Mapping[str, Column] = {}
 
   # -------------------------------------------------------------------------------------------
   # Flags and settings.
@@ -191,6 +195,12 @@ class Task(ScoredAnswers):
     run_settings.check_run(settings)
     settings.check_at_least(3, "max_seq_length")
     run_settings.check_split_files(settings)
+
+  @classmethod
+  def divides_tables(cls, settings: RunSettings) -> bool:
+    """Tells whether `--data_dir` may be one table, see `table_split`: by `file_endings`."""
+    del settings
+    return "jsonl" in cls.file_endings
 
   @classmethod
   def resolve(cls, settings: RunSettings) -> RunSettings:
@@ -247,6 +257,7 @@ class Task(ScoredAnswers):
     named = dict(columns if isinstance(columns, Mapping) else zip(columns, columns, strict=True))
     needed = named.keys() - set(labels if split == "test" else ())
     skip = bool(self.settings.get("skip_bad_rows"))
+    self.texts_in = {key: column for key, column in named.items() if key in self.inputs}
     return user_tables.read_table(self.file(split), named, convert, needed, skip_bad_rows=skip)
 
   def texts(self, example: Any) -> tuple[Sequence[str], Sequence[Any]] | None:
@@ -278,8 +289,10 @@ class Task(ScoredAnswers):
     """
     if not self.has_labels:
       return
-    self.labels = sorted({each.label for each in train.examples}) if train else None
-    self.labels = model_labels.in_order(self.labels, self.labels_of_model())
+    counts = collections.Counter(each.label for each in (train.examples if train else ()))
+    for text in label_counts.about_nearly_equal(counts, "labels"):
+      logging.warning("%s", text)
+    self.labels = model_labels.in_order(sorted(counts) if train else None, self.labels_of_model())
     if not self.labels:
       raise command_line.UsageError(
         "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has them. "

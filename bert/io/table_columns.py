@@ -5,21 +5,45 @@
   examples = reader.convert(rows, lambda row: row[number], "train examples")
   reader.bad_rows                                  # (file, line) -> DataError
 
-A malformed row (too short, too long, not UTF-8, a value that `convert`'s function refuses) is a
-`DataError` with file, line and remedy, or is skipped, counted and logged. Pure Python.
+Malformed rows (too short, too long, not UTF-8, a value that `convert`'s function refuses) are one
+`DataError` with the file, the line and the remedy of the first, and all of them counted by reason;
+or they are skipped, counted and logged. Pure Python.
 """
 
 import difflib
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from absl import logging
 
 from bert.io import other_formats
-from bert.io.tables import NESTED_ADVICE, SKIP_ADVICE, DataError, Row, reasons_of
+from bert.io.tables import (
+  NESTED_ADVICE,
+  SKIP_ADVICE,
+  DataError,
+  Row,
+  UnknownColumnError,
+  reasons_of,
+  with_others,
+)
 
 Column = str | int  # a name in the header, or a 0-based number
+
+# What a column is -> names that people give it, to ask about them.
+_OFTEN = {
+  "text_a": (
+    *("text", "sentence", "review", "body", "message", "comment", "content", "tweet", "title"),
+    *("description", "document", "question", "sentence1", "question1", "premise", "utterance"),
+  ),
+  "text_b": ("sentence2", "question2", "hypothesis", "answer", "sentence"),
+  "label": (
+    *("category", "class", "target", "sentiment", "intent", "topic", "rating", "stars", "tag"),
+    *("emotion", "gold", "verdict", "score"),
+  ),
+}
+_ALMOST_EQUAL = 0.8
 _Example = TypeVar("_Example")
 
 
@@ -119,28 +143,45 @@ def _unknown_columns(
   if others:
     reason += f" Nor {'is' if len(others) == 1 else 'are'} {' and '.join(map(repr, others))}."
     advice = f"Name its columns as {' and '.join(columns)}, or give their numbers from 0."
-  meant = list(filter(None, (_meant(column, names) for column in columns.values())))
+  found = {what: _meant(column, names, what) for what, column in columns.items()}
+  meant = list(filter(None, found.values()))
+  proposed: dict[str, str] = {}
   if any(column.partition(".")[0] in names for column in columns.values()):
     advice = NESTED_ADVICE  # text.body of {"text": {"body": ...}}
   elif meant:
     reason = f"{reason} Did you mean {' and '.join(map(repr, meant))}?"
+    if len(meant) == len(found) == len(set(meant)) and all(what[:2] == "--" for what in found):
+      given = " ".join(f"{what}={shlex.quote(str(name))}" for what, name in found.items())
+      proposed = {what.removeprefix("--"): str(name) for what, name in found.items()}
+      advice = f"Then give {given}."
+    elif len(meant) < len(found) and not first_row.file.endswith(".jsonl"):
+      advice = f"{advice} {more_advice}".rstrip()
   elif more_advice and not first_row.file.endswith(".jsonl"):
     advice = f"{advice} {more_advice}"
-  return first_row.error(reason, advice)
+  return UnknownColumnError(reason, first_row.file, first_row.line, advice, proposed)
 
 
-def _meant(column: str, names: Sequence[str]) -> str | None:
-  """Returns the name in a header that is like this one, if there is one."""
-  near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=1)
+def _meant(column: str, names: Sequence[str], what: str) -> str | None:
+  """Returns the name in a header that is like this one, or often stands for it, if there is one.
+
+  Args:
+    column: the name.
+    names: of the header.
+    what: what sets the column; `--text_a_column` is for a text as `text_a` is.
+  """
+  known = [name.lower() for name in names]
+  near = difflib.get_close_matches(column.lower(), known, n=1)
+  for other in _OFTEN.get(what.removeprefix("--").removesuffix("_column"), ()):
+    near += difflib.get_close_matches(other, known, n=1, cutoff=_ALMOST_EQUAL)
   return next((name for name in names if near and name.lower() == near[0]), None)
 
 
 class TableReader:
-  """Makes examples of rows; malformed rows are raised, or skipped, counted and logged.
+  """Makes examples of rows; malformed rows are raised together, or skipped, counted and logged.
 
   Attributes:
     skip_bad_rows: whether malformed rows are skipped instead of raised.
-    bad_rows: (file, line) -> error of each skipped row.
+    bad_rows: (file, line) -> error of each malformed row.
   """
 
   def __init__(self, skip_bad_rows: bool = False):
@@ -148,10 +189,18 @@ class TableReader:
     self.bad_rows: dict[tuple[str | None, int | None], DataError] = {}
 
   def on_bad_row(self, error: DataError) -> None:
-    """Raises the error of a malformed row, or notes it."""
-    if not self.skip_bad_rows:
+    """Notes the error of a malformed row, which `finish` raises or logs; of a file it is raised."""
+    if error.line is None:
       raise error
     self.bad_rows[error.file, error.line] = error
+
+  def check_start(self, rows: Sequence[Row], path: str) -> None:
+    """Raises a DataError where a file has no row, or a malformed one where its header should be."""
+    errors = [] if self.skip_bad_rows else self._bad_rows_of(path)
+    if errors and (not rows or (errors[0].line or 0) < rows[0].line):
+      self.finish(path, len(rows))
+    if not rows:
+      raise DataError("the file is empty.", path)
 
   def convert(
     self,
@@ -178,26 +227,35 @@ class TableReader:
       self._check_header_was_read(first)
     for row in rows[1:] if has_header else rows:
       try:
-        if any(row[len(first) :]):
-          raise row.error(
-            f"{len(row)} columns, expected {len(first)} as in the {first_row}.",
-            "Does a text contain the delimiter? " + SKIP_ADVICE,
-          )
-        if has_header and len(row) > 1 and row == first:
-          raise row.error(
-            "the names of the columns once more.", "Were files put together? " + SKIP_ADVICE
-          )
+        self.check_row(row, first, has_header, first_row)
         examples.append(to_example(row))
       except DataError as error:
         self.on_bad_row(error)
-    self.warn_of_bad_rows(first.file, len(examples))
+    self.finish(first.file, len(examples))
     if not examples:
       raise DataError(f"the file contains no {what}.", first.file)
     return examples
 
-  def warn_of_bad_rows(self, file: str, num_good: int) -> None:
-    """Counts the rows of a file that were skipped, beside so many good ones."""
+  @staticmethod
+  def check_row(row: Row, first: Row, has_header: bool, first_row: str = "first row") -> None:
+    """Raises a DataError for a row that is longer than the first one, or the header once more."""
+    if any(row[len(first) :]):
+      raise row.error(
+        f"{len(row)} columns, expected {len(first)} as in the {first_row}.",
+        "Does a text contain the delimiter? " + SKIP_ADVICE,
+      )
+    if has_header and len(row) > 1 and row == first:
+      raise row.error(
+        "the names of the columns once more.", "Were files put together? " + SKIP_ADVICE
+      )
+
+  def finish(self, file: str, num_good: int) -> None:
+    """Raises the errors of a file's rows as one, or counts the skipped ones, beside good ones."""
     if errors := self._bad_rows_of(file):
+      if not self.skip_bad_rows:
+        for error in errors:  # the file may be read again once it is corrected
+          del self.bad_rows[error.file, error.line]
+        raise with_others(errors[0], errors, num_good + len(errors))
       reasons = f" Of {num_good + len(errors)} rows: {reasons_of(errors)}." if errors[1:] else ""
       logging.warning(
         "Skipped %d malformed row(s). The first: %s%s", len(errors), errors[0].problem, reasons
@@ -210,4 +268,5 @@ class TableReader:
         raise error
 
   def _bad_rows_of(self, file: str) -> list[DataError]:
-    return [error for error in self.bad_rows.values() if error.file == file]
+    errors = [error for error in self.bad_rows.values() if error.file == file]
+    return sorted(errors, key=lambda error: error.line or 0)

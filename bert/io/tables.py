@@ -12,11 +12,12 @@ Pure Python: TensorFlow is imported only to open a path such as `gs://bucket/tra
 
 import collections
 import csv
+import io
 import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -59,6 +60,14 @@ class DataError(ValueError):
     place = f"{file}: " if line is None else f"{file}, line {line}: "
     self.problem = f"{place if file else ''}{reason}"
     super().__init__(f"{self.problem} {advice}".rstrip())
+
+
+class UnknownColumnError(DataError):
+  """Columns are not in the header; `proposed` has flag -> a column for each, or nothing."""
+
+  def __init__(self, reason: str, file: str, line: int, advice: str, proposed: Mapping[str, str]):
+    super().__init__(reason, file, line, advice)
+    self.proposed = proposed
 
 
 class ShortRowError(DataError, IndexError):
@@ -301,19 +310,42 @@ def reasons_of(errors: Sequence[DataError]) -> str:
     >>> reasons_of([DataError(reason, "train.csv", line) for reason, line in errors])
     "2 (lines 3, 7) the label 'a' is unknown; 1 (line 4) it is empty"
   """
-  groups: dict[str, list[DataError]] = {}
-  for error in errors:
-    groups.setdefault(re.sub(r"'[^']*'|\d+", "", error.reason), []).append(error)
-  largest = sorted(groups.values(), key=len, reverse=True)
+  largest = by_reason(errors)
   parts = [
-    f"{len(group)}{_lines_of(group)} {_brief(group[0])}" for group in largest[:_REASONS_SHOWN]
+    f"{len(group)}{lines_of(group)} {_brief(group[0])}" for group in largest[:_REASONS_SHOWN]
   ]
   if rest := sum(map(len, largest[_REASONS_SHOWN:])):
     parts.append(f"{rest} for other reasons")
   return "; ".join(parts)
 
 
-def _lines_of(errors: Sequence[DataError]) -> str:
+def by_reason(errors: Iterable[DataError]) -> list[list[DataError]]:
+  """Groups errors by reason, see `reasons_of`."""
+  groups: dict[str, list[DataError]] = {}
+  for error in errors:
+    groups.setdefault(re.sub(r"'[^']*'|\d+", "", error.reason), []).append(error)
+  return sorted(groups.values(), key=len, reverse=True)
+
+
+def with_others(error: DataError, errors: Sequence[DataError], total: int) -> DataError:
+  """Returns the error of a row; where others of its file are malformed, it counts them by reason.
+
+  Args:
+    error: the first.
+    errors: all of the file.
+    total: the number of its rows.
+  """
+  if not errors[1:] or (error.reason == _NOT_UTF8 and len(by_reason(errors)) == 1):
+    return error
+  if len(by_reason(errors)) == 1:
+    what = f"This is so in {len(errors)} of {total} rows{lines_of(errors)}."
+  else:
+    what = f"{len(errors)} of {total} rows are malformed: {reasons_of(errors)}."
+  return DataError(error.reason, error.file, error.line, f"{error.advice} {what}".lstrip())
+
+
+def lines_of(errors: Sequence[DataError]) -> str:
+  """Lists the first lines of errors in brackets, after a blank; empty where none is known."""
   lines = [str(error.line) for error in errors if error.line is not None]
   more = ", ..." if lines[_LINES_SHOWN:] else ""
   shown = ", ".join(lines[:_LINES_SHOWN]) + more
@@ -412,7 +444,7 @@ def read_jsonl(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
   for number, line in enumerate(read_lines(path), 1):
     if line.strip():
       try:
-        records.append((number, _parse_object(line, path, number)))
+        records.append((number, parse_object(line, path, number)))
       except DataError as e:
         on_bad_row(e)
   if not records:
@@ -422,19 +454,27 @@ def read_jsonl(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
   return [Row(keys, path, 1, 0), *_checked(rows, on_bad_row)]
 
 
-def _parse_object(line: str, path: str, number: int) -> dict:
+def parse_object(line: str, path: str, number: int) -> dict:
+  """Parses a line of JSON Lines; the DataError of another line names file and number."""
   try:
     record = json.loads(line)
   except (ValueError, RecursionError) as e:
     advice = SKIP_ADVICE
     if number == 1 and line.strip() in ("[", "{"):
-      advice = "The file is JSON over several lines; write each object on one line."
+      advice = "Write each object on one line, without what is around them."
+      raise DataError("the file is JSON over several lines.", path, advice=advice) from None
     elif line.startswith("{'"):
       advice = "This is Python's way of writing; json.dumps writes JSON."
     fault = f"{e.msg}, character {e.pos + 1}" if isinstance(e, json.JSONDecodeError) else e
     raise DataError(
       f"the line is not JSON ({fault}): {_shown(line)}.", path, number, advice
     ) from None
+  if "\\ud" in line.lower():
+    try:
+      _json(record)
+    except UnicodeEncodeError:
+      reason = "half of a surrogate pair is not valid UTF-8."
+      raise DataError(reason, path, number, SKIP_ADVICE) from None
   if not isinstance(record, dict):
     raise DataError(
       "the line is not a JSON object {...}.",
@@ -443,3 +483,62 @@ def _parse_object(line: str, path: str, number: int) -> dict:
       "Write each object of the list on one line." if isinstance(record, list) else SKIP_ADVICE,
     )
   return record
+
+
+# ---------------------------------------------------------------------------------------------
+# Writing.
+
+
+def row_writer(path: str, names: Sequence[str]) -> Callable[[Iterable[Any]], bytes]:
+  """Returns what writes a row in the format of a file, by the ending of its name.
+
+  Values that are not text are written as JSON. A `.tsv` file has no place for tabs and line breaks
+  in texts: they become spaces, see `tsv_field`.
+
+  Args:
+    path: of a `.csv`, `.tsv` or `.jsonl` file.
+    names: of the columns. The first row of CSV and TSV; the keys of JSON Lines.
+
+  Example:
+    >>> row_writer("out.csv", ["id", "text"])([7, 'a "b", c'])
+    b'7,"a ""b"", c"\\n'
+  """
+  if path.endswith((".jsonl", ".json")):
+    return lambda row: _json(dict(zip(names, row, strict=True))) + b"\n"
+  if path.endswith(".tsv"):
+    return lambda row: ("\t".join(tsv_field(_text(value)) for value in row) + "\n").encode()
+
+  def write(row: Iterable[Any]) -> bytes:
+    line = io.StringIO(newline="")
+    csv.writer(line, lineterminator="\n").writerow(map(_text, row))
+    return line.getvalue().encode()
+
+  return write
+
+
+def tsv_field(text: str) -> str:
+  r"""Returns a field without what would end it.
+
+  A quote means something to the csv module and to pandas where a field begins with it, and there
+  alone: such a field is quoted, so that they read the text itself.
+
+  Example:
+    >>> tsv_field("a\tb\n"), tsv_field('5" wide')
+    ('a b ', '5" wide')
+  """
+  text = text.translate({ord(c): " " for c in "\t\n\r"})
+  return '"' + text.replace('"', '""') + '"' if text.startswith('"') else text
+
+
+def _text(value: Any) -> str:
+  if value is None:
+    return ""
+  return value if isinstance(value, str) else _json(value).decode()
+
+
+def _json(value: Any) -> bytes:
+  return json.dumps(value, ensure_ascii=False, default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+  return value.tolist()  # of NumPy

@@ -34,7 +34,11 @@ def read_lines(input_file: str) -> Iterator[str]:
   """
   name = "standard input" if input_file == STANDARD_STREAM else input_file
   if input_file.endswith((".csv", ".tsv")):
-    logging.warning("%s is no table here: each line is a text, a header and delimiters too.", name)
+    logging.warning(
+      "%s is not read as a table here, as predict.py does: each line is a text, a header and "
+      "delimiters too.",
+      name,
+    )
   with _open_to_read(input_file) as reader:
     for number, line in enumerate(reader, start=1):
       if number == 1 and (other := other_formats.find(line, pages=False)):

@@ -33,6 +33,7 @@ size.
 """
 
 import os
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -84,7 +85,14 @@ class Predictor:
 
   Attributes:
     chunk_size: number of rows that are sorted by length together: one of each item, or several.
+    text_names: of an item's texts.
+    list_names: those of them that are lists of texts.
+    texts_in: name of a text -> its column in the tables of the run, as far as that is known.
   """
+
+  text_names: Sequence[str] = ("text",)
+  list_names: Sequence[str] = ()
+  texts_in: Mapping[str, Any] = types.MappingProxyType({})
 
   def __init__(
     self,
@@ -253,7 +261,11 @@ class Predictor:
 
     processor = VectorProcessor(tokenizer, max_seq_length, pooling, isinstance(layers, int))
     function = load_graph(build, INPUTS, prefix, optional=("bert/pooler/",))
-    return cls.of_halves(processor, function, *batches)
+    from bert.checkpoints import reading
+
+    made = cls.of_halves(processor, function, *batches)
+    made.texts_in = reading.read_state(prefix).get("informative", {}).get("texts_in", {})
+    return made
 
   @classmethod
   def _of_encoder(
@@ -332,12 +344,16 @@ class Predictor:
       found = load_export.load(folder, model, engine, precision, threads)
       if answering is None:
         return cls._of_encoder(found, model, **sizes, **options)
-      return cls.of_engine(found, answering, chunk_size=chunk_size, **sizes)
+      made = cls.of_engine(found, answering, chunk_size=chunk_size, **sizes)
+      made.texts_in = model.settings.get("texts_in", {})
+      return made
     registry.check_not_of_export(folder, engine, precision)
     run = load_run.find_run(folder, vocab_file)
     answering, head = load_run.answering_of(run, **options)
     compute = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
-    return cls.of_engine(compute, answering, chunk_size=chunk_size, **sizes)
+    made = cls.of_engine(compute, answering, chunk_size=chunk_size, **sizes)
+    made.texts_in = run.settings.get("texts_in", {})
+    return made
 
   @classmethod
   def from_run(cls, output_dir: str | os.PathLike, **options) -> "Predictor":
@@ -378,7 +394,7 @@ class Predictor:
       processor: makes rows of items, and results of their outputs.
       compute: an engine, or another function with `inputs`, the names of what it reads.
     """
-    return cls(
+    made = cls(
       processor.featurize,
       compute,
       compute.inputs,
@@ -389,6 +405,8 @@ class Predictor:
       batch_shapes,
       processor.padding,
     )
+    made.text_names, made.list_names = processor.inputs, processor.list_inputs
+    return made
 
   @classmethod
   def from_saved_model(

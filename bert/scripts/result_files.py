@@ -14,6 +14,7 @@ import numpy as np
 from absl import logging
 
 from bert.io import atomic_files, json_files
+from bert.io.tables import tsv_field
 from bert.training import distribution
 
 # The keys of `run_classifier.py`'s file in 2018.
@@ -149,11 +150,11 @@ def write_predictions(
     outputs = np.reshape(probabilities, [-1, len(labels)])
     predictions = predictions_of(outputs, problem_type)
     chosen = [_label_names(prediction, labels, label_separator) for prediction in predictions]
-  lines = ["\t".join(map(_tsv_field, [*header, *texts])) + "\n"]
+  lines = ["\t".join(map(tsv_field, [*header, *texts])) + "\n"]
   further = zip(*texts.values(), strict=True) if texts else itertools.repeat((), len(rows))
   for i, (guid, row, own) in enumerate(zip(guids, rows, further, strict=True)):
     fields = [str(guid)] if chosen is None else [str(guid), chosen[i]]
-    fields = [*map(_tsv_field, fields), row.rstrip("\n"), *map(_tsv_field, own)]
+    fields = [*map(tsv_field, fields), row.rstrip("\n"), *map(tsv_field, own)]
     lines.append("\t".join(fields) + "\n")
   path = os.path.join(output_dir, f"predictions{suffix}.tsv")
   distribution.on_chief(atomic_files.write_text, path, "".join(lines))
@@ -165,17 +166,3 @@ def _label_names(prediction, labels, separator: str) -> str:
   if np.ndim(prediction) == 0:
     return labels[int(prediction)]
   return separator.join(label for label, present in zip(labels, prediction, strict=True) if present)
-
-
-def _tsv_field(text: str) -> str:
-  r"""A field without what would end it.
-
-  A quote means something to the csv module and to pandas where a field begins with it, and there
-  alone: such a field is quoted, so that they read the text itself.
-
-  Example:
-    >>> _tsv_field("a\tb\n"), _tsv_field('5" wide')
-    ('a b ', '5" wide')
-  """
-  text = text.translate({ord(c): " " for c in "\t\n\r"})
-  return '"' + text.replace('"', '""') + '"' if text.startswith('"') else text

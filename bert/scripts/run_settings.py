@@ -32,6 +32,7 @@ from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, seeds
 from bert.scripts.model_flags import about_vocabulary, model_of, with_model_files, with_stored_case
+from bert.tasks import user_tables
 from bert.text import tokenizer_kinds
 from bert.text.tokenizer import Tokenizer
 from bert.training import distribution, hardware, variable_groups
@@ -259,7 +260,7 @@ class RunSettings:
     """The file of `train`, `dev` or `test`.
 
     Args:
-      split: which; `--<split>_file` names it.
+      split: which; `--<split>_file` names it. Where `--data_dir` is a table, it is all of them.
       stems: names without ending to look for in `--data_dir`; the first that exists is taken.
       endings: of these names, without the dot.
 
@@ -268,6 +269,8 @@ class RunSettings:
     """
     if self.values[f"{split}_file"]:
       return self.values[f"{split}_file"]
+    if user_tables.is_table(self.data_dir):
+      return self.data_dir
     names = [f"{stem}.{ending}" for stem in stems for ending in endings]
     paths = (os.path.join(self.data_dir, name) for name in names)
     found = next(filter(filesystem.is_file, paths), None)
@@ -427,10 +430,12 @@ def check_run(
     raise ValueError(nothing_to_do)
   if settings.get("do_export"):
     installation.check_text_operations("--do_export")
-  if (folder := settings.get("data_dir")) and filesystem.is_file(folder):
+  folder = settings.get("data_dir")
+  if folder and filesystem.is_file(folder) and not user_tables.is_table(folder):
     raise command_line.UsageError(
       f"--data_dir={folder} is a file. Give the folder that holds it, in which the files have the "
-      "names of the task, such as train.csv and dev.csv with --task_name=csv."
+      "names of the task, such as train.csv and dev.csv with --task_name=csv; or one table, which "
+      "ends in .csv, .tsv or .jsonl."
     )
   check_training(settings)
   seeds.check(settings)

@@ -54,7 +54,7 @@ def define_table_flags() -> None:
   """The flags that describe `--task_name=csv`: tables of the user's own."""
   with flag_group("Your own data (--task_name=csv: train, dev, test .tsv .csv .jsonl)"):
     flags.DEFINE_string(
-      "text_a_column", None, "Column of the text: name or number from 0. [text_a]"
+      "text_a_column", None, "Column of the text: name or number from 0. [text_a, or text]"
     )
     flags.DEFINE_string("text_b_column", None, "Column of a second text. [text_b, if it exists]")
     flags.DEFINE_string("label_column", None, "Column of the label. [label]")
@@ -69,6 +69,12 @@ def define_table_flags() -> None:
     flags.DEFINE_string("label_separator", None, "Separator between the labels of a row. [,]")
     flags.DEFINE_bool("header", None, "Whether the first row names the columns. [true]")
     define_skip_bad_rows_flag()
+    flags.DEFINE_bool(
+      "merge_labels",
+      None,
+      "Read labels that differ in case, spaces or form alone, such as Late and `late `, as one: "
+      "the most frequent one in the training file.",
+    )
 
 
 def define_skip_bad_rows_flag(default: bool | None = None) -> None:

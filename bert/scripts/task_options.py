@@ -15,7 +15,7 @@ from bert.tasks.windows import MIN_SEQ_LENGTH
 
 _OPTIONS = (
   *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
-  *("label_separator", "header", "skip_bad_rows"),
+  *("label_separator", "header", "skip_bad_rows", "merge_labels"),
 )
 
 
@@ -83,7 +83,7 @@ def _take_labels(processor: CsvProcessor, settings: RunSettings, model: ModelLab
 
 
 def processor_of_folder(
-  settings: RunSettings, config: BertConfig, tokenizer
+  settings: RunSettings, config: BertConfig | None, tokenizer
 ) -> tuple[DataProcessor, list[str]]:
   """Returns what `processor_of` does of the model that the run evaluates.
 
@@ -95,6 +95,8 @@ def processor_of_folder(
   try:
     return processor_of(settings, model_labels.of_settings(settings, "sentences"))
   except ValueError:
+    if config is None:
+      raise
     output_folder.check_same_task(settings, config, tokenizer)
     raise
 

@@ -61,7 +61,7 @@ def main(script: str, settings: RunSettings, defaults: Mapping[str, Any]) -> int
   """
   check_folder(settings.output_dir)
   settings = _with_files(settings)
-  flags_of_runs = _flags_of_runs(defaults)
+  flags_of_runs = _flags_of_runs(settings, defaults)
   output_folder.prepare(settings.output_dir)
   return ManyRuns(script, settings, flags_of_runs).carry_out()
 
@@ -92,13 +92,15 @@ def _with_files(settings: RunSettings) -> RunSettings:
   return settings
 
 
-def _flags_of_runs(defaults: Mapping[str, Any]) -> list[str]:
+def _flags_of_runs(settings: RunSettings, defaults: Mapping[str, Any]) -> list[str]:
   """Collects the words of the command line that each run gets as they are."""
   words = []
   for flag in flag_groups.script_flags():
     if flag.name in _NOT_PASSED_ON:
       continue
-    if command_line.flag_was_given(flag.name):
+    if flag.name == "data_dir" and settings.data_dir:  # also the split that all runs share
+      words.append(f"--data_dir={settings.data_dir}")
+    elif command_line.flag_was_given(flag.name):
       words.append(flag.serialize())
     elif flag.name in defaults:
       words.append(f"--{flag.name}={defaults[flag.name]}")

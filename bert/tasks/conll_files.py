@@ -22,7 +22,7 @@ from absl import logging
 from bert.io import other_formats
 from bert.io.atomic_files import write_text
 from bert.io.table_columns import TableReader
-from bert.io.tables import QUOTE_ADVICE, DataError, Row, check_text, read_lines
+from bert.io.tables import QUOTE_ADVICE, DataError, Row, check_text, read_lines, with_others
 from bert.tasks import label_schemes
 from bert.tasks.label_schemes import UNTYPED, convert_labels, split_label
 
@@ -182,19 +182,32 @@ def read_conll(
   conll_format = conll_format or ConllFormat()
   reader = _Reader(os.fsdecode(path), conll_format, skip_bad_rows)
   try:
+    return _read(reader, set_type, needs_labels)
+  except DataError as error:
+    if error.line is None or skip_bad_rows or error.advice.startswith(_ALL_LABELS):
+      raise
+    others = _Reader(reader.path, conll_format, True)
+    words = sum(len(each.words) for each in others.read(set_type, with_labels=needs_labels))
+    errors = list(others.rows.bad_rows.values())
+    raise with_others(error, errors, words + len(errors)) from None
+
+
+def _read(reader: "_Reader", set_type: str, needs_labels: bool) -> ConllFile:
+  """Reads a file, see `read_conll`; the DataError is of the first malformed line."""
+  try:
     examples = reader.read(set_type, with_labels=True)
     reader.check_labelled(examples)
   except _LabelError as error:
     if needs_labels:
       raise DataError(error.reason, error.file, error.line, reader.advice(error)) from None
-    logging.info("%s is read without labels: line %d: %s", path, error.line, error.reason)
+    logging.info("%s is read without labels: line %d: %s", reader.path, error.line, error.reason)
     examples = reader.read(set_type, with_labels=False)
   num_words = sum(len(example.words) for example in examples)
-  reader.rows.warn_of_bad_rows(reader.path, num_words)
+  reader.rows.finish(reader.path, num_words)
   if not examples:
     raise DataError("the file contains no word.", reader.path)
   conll_file = ConllFile(
-    *(reader.path, conll_format, reader.lines, reader.others, examples),
+    *(reader.path, reader.format, reader.lines, reader.others, examples),
     list(reader.rows.bad_rows.values()),
   )
   if conll_file.has_labels:
@@ -293,6 +306,8 @@ class _Reader:
             is_end, first_of_last = columns[0] != first_of_last, columns[0]
           found = self._word_and_label(columns, index, with_labels)
       except DataError as error:
+        if not self._skip:
+          raise
         self.rows.on_bad_row(error)
         self.lines[index] = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         is_end = is_end or not line.strip()  # any Unicode space

@@ -1,10 +1,11 @@
 """What the labels of a data set look like: counts, and what is probably a mistake.
 
   log_labels(examples, labels, "train")
-  # INFO  Labels of 600 train examples: food 310, sport 200, politics 90.
-  # WARNING  The labels 'Sport', 'sport' are 2 classes, and differ in case, spaces or form alone.
+  # INFO  Labels of 600 train examples: food 310, sport 200, Sport 90.
+  # WARNING  The labels 'sport' (200), 'Sport' (90) are 2 classes, and differ in case, ...
 
-Nothing here changes a label: a warning names what to correct in the file. Pure Python.
+Nothing here changes a label: a warning names what to correct in the file, or the flag that does
+it. Pure Python.
 """
 
 import collections
@@ -129,7 +130,8 @@ def _shown(counts: collections.Counter) -> str:
 def _warnings(
   counts: collections.Counter, labels: Sequence[str], is_multi_label: bool, separator: str
 ) -> Iterable[str]:
-  yield from about_nearly_equal(counts, "labels")
+  for text in about_nearly_equal(counts, "labels"):
+    yield f"{text} Or give --merge_labels: the most frequent one then stands for all of them."
   for label in counts:
     if label.strip() in _MISSING:
       yield f"The label {label!r} of {counts[label]} examples may be a missing value."
@@ -152,10 +154,15 @@ def _warnings(
 
 
 def about_nearly_equal(names: Iterable[str], what: str) -> Iterator[str]:
-  """Yields a warning for each group of `nearly_equal`; `what` the names are: `labels`."""
+  """Yields a warning for each group of `nearly_equal`; `what` the names are: `labels`.
+
+  Names that are counted are written with their counts.
+  """
+  counts = names if isinstance(names, collections.Counter) else {}
   for group in nearly_equal(names):
+    shown = [f"{name!r} ({counts[name]})" if counts else repr(name) for name in group]
     yield (
-      f"The {what} {', '.join(map(repr, group))} are {len(group)} classes, and differ in case, "
+      f"The {what} {', '.join(shown)} are {len(group)} classes, and differ in case, "
       "spaces or form alone. Correct the file if they mean the same."
     )
 
@@ -171,14 +178,28 @@ def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
   """
   groups = collections.defaultdict(list)
   for label in labels:
-    groups[_plain(label)].append(label)
+    groups[plain(label)].append(label)
   return [group for group in groups.values() if len(group) > 1]
 
 
-def _plain(label: str) -> str:
-  plain = "".join(unicodedata.normalize("NFKC", label).casefold().split())
-  plain = "".join(char for char in plain if unicodedata.category(char) != "Cf").removesuffix(".0")
-  return {"true": "1", "false": "0"}.get(plain, plain)
+def merged(labels: Iterable[str]) -> list[str]:
+  """Returns one label for each that differs in more than form: the most frequent, else the first.
+
+  Example:
+    >>> merged(["late", "Late ", "early", "late"])
+    ['late', 'early']
+  """
+  found = dict[str, str]()
+  for label, _ in collections.Counter(labels).most_common():
+    found.setdefault(plain(label), label.strip())
+  return list(found.values())
+
+
+def plain(label: str) -> str:
+  """Returns what labels have in common that differ in case, spaces or form; see `nearly_equal`."""
+  text = "".join(unicodedata.normalize("NFKC", label).casefold().split())
+  text = "".join(char for char in text if unicodedata.category(char) != "Cf").removesuffix(".0")
+  return {"true": "1", "false": "0"}.get(text, text)
 
 
 def in_order_of(names: Iterable[str], model: Sequence[str]) -> list[str] | None:
@@ -207,13 +228,13 @@ def in_order_of(names: Iterable[str], model: Sequence[str]) -> list[str] | None:
 
 
 def _number(label: str) -> str:
-  return _plain(label).removeprefix("label_")
+  return plain(label).removeprefix("label_")
 
 
 def unknown_label(name: str, known: Sequence[str]) -> str:
   """Writes the message that `name` is not one of the `known` labels."""
   shown = ", ".join(repr(label) for label in known[:20]) + (", ..." if len(known) > 20 else "")
-  near = [label for label in known if _plain(label) == _plain(name)]
+  near = [label for label in known if plain(label) == plain(name)]
   question = f" Did you mean {near[0]!r}?" if near else ""
   return f"the label {name!r:.80} is unknown; known labels: {shown}.{question}"
 

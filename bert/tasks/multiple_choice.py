@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bert.io.table_columns import TableReader, names_of
-from bert.io.tables import DataError, Row, read_own_table
+from bert.io.tables import DataError, Row
 from bert.tasks import classification
 from bert.tasks.sequence_lengths import SequenceLengths
+from bert.tasks.user_tables import read_rows
 
 _ENDING = re.compile(r"ending([0-9]{1,9})")
 
@@ -91,9 +92,7 @@ def read_swag_examples(
     DataError: names file, line and reason.
   """
   path, reader = os.fsdecode(path), TableReader(skip_bad_rows)
-  rows = read_own_table(path, reader.on_bad_row)
-  if not rows:
-    raise DataError("the file is empty.", path)
+  rows = read_rows(path, reader)
   columns = _Columns(rows[0], needs_labels)
   what = f"{set_type} questions"
   return reader.convert(rows, lambda row: columns.example(row, set_type), what, first_row="header")

@@ -17,7 +17,8 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert.io.table_columns import Column, TableReader, find_columns, names_of
@@ -116,6 +117,19 @@ class Columns:
       raise first_row.error(error.reason, "Check --data_dir and the task's name.") from None
     return dataclasses.replace(self, **found, names=names_of(first_row, self.header))
 
+  def texts(self) -> dict[str, Any]:
+    """Returns the resolved columns of the texts by name, else by number, for the record of a run.
+
+    `header` says whether such a table names its columns.
+    """
+    numbers = {"text_a": self.text_a, "text_b": self.text_b}
+    found = {
+      field: (self.names[int(number) :] or [int(number)])[0]
+      for field, number in numbers.items()
+      if number is not None
+    }
+    return {**found, "header": self.header}
+
   def describe(self, column: Column) -> str:
     """Writes a resolved column for messages: its number, and its name if it has one."""
     number = int(column)
@@ -145,12 +159,14 @@ class TableProcessor(DataProcessor):
     columns: the columns of the training and dev files.
     test_columns: the columns of the test file, which has no labels.
     skip_bad_rows: whether malformed rows are skipped instead of raised.
-    bad_rows: (file, line) -> error of each skipped row.
+    bad_rows: (file, line) -> error of each malformed row.
+    texts_in: the columns of the last file's texts, see `Columns.texts`.
   """
 
   labels: tuple[str, ...] = ("0", "1")
   columns: Columns
   test_columns: Columns
+  texts_in: Mapping[str, Any] = types.MappingProxyType({})
 
   def __init__(self, skip_bad_rows: bool = False):
     self._reader = TableReader(skip_bad_rows)
@@ -188,9 +204,9 @@ class TableProcessor(DataProcessor):
 
   def _create_examples(self, lines, set_type, path=None):
     """Makes an example of each row of `lines`, the first of which may be the header."""
-    if not lines:
-      raise DataError("the file is empty.", path)
+    self._reader.check_start(lines, path)
     columns = self._columns_in(set_type, lines)
+    self.texts_in = columns.texts()
     return self._reader.convert(
       lines,
       lambda row: self._create_example(row, set_type, columns),

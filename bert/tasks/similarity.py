@@ -79,6 +79,7 @@ class PairReader:
       text_a_column, text_b_column, label_column, id_column, header, negative_column, by_flags=True
     )
     self._scale = (min_score, max_score)
+    self.texts_in: dict = {}  # the columns of the last file's texts, see `Columns.texts`
 
   def read(
     self, path: str, set_type: str, needs_scores: bool = False, takes_negatives: bool = True
@@ -96,6 +97,7 @@ class PairReader:
     """
     rows = user_tables.read_rows(path, self._reader)
     columns = self._columns_in(rows[0], set_type, takes_negatives)
+    self.texts_in = columns.texts()
     examples = self._reader.convert(
       rows,
       lambda row: self._example(row, set_type, columns),

@@ -33,6 +33,9 @@ from bert.tasks import label_counts
 from bert.tasks.processors import Columns, TableProcessor
 
 _ENDINGS = ("tsv", "csv", "jsonl")
+_FOUND_BY_NAME = ("train", "dev", "test", "val", "validation")
+TABLE_ENDINGS = (".tsv", ".csv", ".jsonl", ".json")
+"""Of tables of the user's own."""
 _ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{2,5}|#x[\da-f]{2,5});", re.IGNORECASE)
 _MANY_ENTITIES = 0.01
 
@@ -131,12 +134,14 @@ class CsvProcessor(TableProcessor):
     label_separator: str = ",",
     header: bool = True,
     skip_bad_rows: bool = False,
+    merge_labels: bool = False,
   ):
     """Describes the data.
 
     Args:
-      data_dir: folder of the training file, from which labels are inferred if necessary.
-      text_a_column: the text.
+      data_dir: folder of the training file, from which labels are inferred if necessary. Or a
+        file: each split is then the whole of it.
+      text_a_column: the text; by default `text` if there is no `text_a`.
       text_b_column: the second text of a pair; by default `text_b` if that column exists.
       label_column: the label: a class, a number, or classes joined by `label_separator`. Also
         several columns, `toxic,insult`, with a 0 or 1 for each class of "multi_label".
@@ -147,8 +152,11 @@ class CsvProcessor(TableProcessor):
       label_separator: separates the classes of a multi-label example.
       header: whether the first row of a TSV or CSV file names the columns.
       skip_bad_rows: whether malformed rows are skipped instead of raised.
+      merge_labels: whether labels that differ in case, spaces or form alone are one, as the
+        training file writes it most often; see `label_counts.nearly_equal`.
     """
     super().__init__(skip_bad_rows)
+    self._merges = merge_labels
     if problem_type not in _METRICS:
       raise ValueError(f"problem_type is {problem_type!r}, not one of {list(_METRICS)}.")
     self.problem_type = problem_type
@@ -195,18 +203,22 @@ class CsvProcessor(TableProcessor):
     columns, found = self._labels_of(rows, "train")
     label_counts.check_is_label(found, path)
     _check_header(rows[0], columns, found)
-    return _sorted_labels(set(found))
+    names = self._names(found)
+    if not names:
+      self._reader.finish(path, 0)
+    return names
 
   def labels_in(self, data_dir: str, *splits: str) -> list[str]:
     """Returns the labels that occur in `train`, `dev` or both, sorted."""
     tables = ((self._rows_of(find_table(data_dir, split), split), split) for split in splits)
-    return _sorted_labels({label for each in tables for label in self._labels_of(*each)[1]})
+    return self._names(label for each in tables for label in self._labels_of(*each)[1])
 
   def _labels_of(self, rows: list[Row], split: str) -> tuple[Columns, list[str]]:
     columns = self._columns_in(split, rows)
     found: list[str] = []
     for row in rows[1:] if columns.header else rows:
       try:
+        self._reader.check_row(row, rows[0], columns.header)
         label = self._parse_label(row[columns.label], row)
       except DataError as e:
         self._reader.on_bad_row(e)
@@ -214,10 +226,20 @@ class CsvProcessor(TableProcessor):
         found += label if isinstance(label, tuple) else [label]
     return columns, found
 
+  def _names(self, found: Iterable[str]) -> list[str]:
+    return _sorted_labels(label_counts.merged(found) if self._merges else set(found))
+
   def _read_split(self, data_dir, split):
     path = find_table(data_dir, split)
-    examples = self._create_examples(self._rows_of(path, split), split, path)
-    self._rows_read.pop(path)
+    rows = self._rows_of(path, split)
+    self.get_labels()  # their errors are of another file, or of all rows
+    try:
+      examples = self._create_examples(rows, split, path)
+    finally:
+      self._rows_read.pop(path)
+    if not self.skip_bad_rows:
+      for other, rows in self._rows_read.items():  # which the labels are from
+        self._reader.finish(other, len(rows) - 1)
     _warn_of_texts(examples, path)
     self._log_what_is_missing(len(examples), path)
     return examples
@@ -297,7 +319,7 @@ class CsvProcessor(TableProcessor):
 
   def _parse_label(self, value, row):
     if self.problem_type == "multi_label":
-      parts = _list_in(value) if isinstance(value, str) else value
+      parts = list_in(value) if isinstance(value, str) else value
       if isinstance(parts, str):
         parts = parts.split(self.label_separator)
       if not isinstance(parts, list | None):
@@ -319,6 +341,11 @@ class CsvProcessor(TableProcessor):
       super()._check_label(label, row)
     except DataError as error:
       if not self.labels_of:
+        names = label if isinstance(label, tuple) else [label]
+        known = set(map(label_counts.plain, self.labels))
+        if all(name in self.labels or label_counts.plain(name) in known for name in names):
+          advice = f"Give --merge_labels if it is that one. {SKIP_ADVICE}"
+          raise row.error(error.reason, advice) from None
         raise
       raise row.error(
         error.reason,
@@ -331,6 +358,9 @@ class CsvProcessor(TableProcessor):
     """Returns the label, of 1 and 1.0 the known one: pandas writes whole numbers as both."""
     if name in self.labels or not self.labels:
       return name
+    if self._merges:
+      plain = label_counts.plain(name)
+      return next((label for label in self.labels if label_counts.plain(label) == plain), name)
     other = name.removesuffix(".0") if name.endswith(".0") else name + ".0"
     return other if other in self.labels else name
 
@@ -342,11 +372,11 @@ _METRICS = {
 }
 
 
-def _list_in(text: str) -> Any:
+def list_in(text: str) -> Any:
   """Reads a list as pandas writes it to CSV, or a JSON file of text; other texts stay.
 
   Example:
-    >>> _list_in("['a', 'b']"), _list_in("a,b"), _list_in("[sic]")
+    >>> list_in("['a', 'b']"), list_in("a,b"), list_in("[sic]")
     (['a', 'b'], 'a,b', '[sic]')
   """
   if text.strip()[:1] == "[":
@@ -379,7 +409,9 @@ def _class_name(value, row: Row) -> str:
 
 
 def find_table(data_dir: str, split: str) -> str:
-  """Finds the table of a split in a folder, or raises a DataError."""
+  """Finds the table of a split in a folder, or raises a DataError; a file is all splits."""
+  if is_table(data_dir):
+    return data_dir
   names = [f"{split}.{ending}" for ending in _ENDINGS]
   paths = [os.path.join(data_dir, name) for name in names]
   if found := next(filter(filesystem.exists, paths), None):
@@ -389,6 +421,11 @@ def find_table(data_dir: str, split: str) -> str:
     raise DataError("--data_dir takes a folder, and this is a file.", data_dir, advice=advice)
   reason = f"the folder contains no {' or '.join(names)}."
   raise DataError(reason, data_dir, advice=f"{folder_listing(data_dir)} Check --data_dir.")
+
+
+def is_table(path: str) -> bool:
+  """Tells whether a path is a file that `read_own_table` reads."""
+  return path.endswith(TABLE_ENDINGS) and filesystem.is_file(path)
 
 
 def _check_header(first_row: Row, columns: Columns, labels: Iterable[str]) -> None:
@@ -430,12 +467,14 @@ def _warn_of_texts(examples: Sequence, path: str) -> None:
 
 def read_rows(path: str, reader: TableReader) -> list[Row]:
   """Reads the rows of a table, at least one; see `read_own_table`."""
-  others = {f"{os.path.splitext(path)[0]}.{ending}" for ending in _ENDINGS} - {path}
+  stem = os.path.splitext(path)[0]
+  others = {f"{stem}.{ending}" for ending in _ENDINGS} - {path}
+  if os.path.basename(stem) not in _FOUND_BY_NAME:
+    others.clear()  # the user has named the file
   for other in filter(filesystem.exists, sorted(others)):
     logging.warning("Reading %s, and not %s beside it.", path, os.path.basename(other))
   rows = read_own_table(path, reader.on_bad_row)
-  if not rows:
-    raise DataError("the file is empty.", path)
+  reader.check_start(rows, path)
   return rows
 
 
@@ -443,7 +482,7 @@ def resolve_columns(columns: Columns, first_row: Row, **defaults: str) -> Column
   """Finds the columns of a table by its first row; see `Columns.resolve`.
 
   The names in `defaults` are for columns that are not given, and are taken if the header has them.
-  `text_b` and `id` have defaults anyway.
+  `text_b` and `id` have defaults anyway, and `text` stands for `text_a` where that is not there.
 
   Raises:
     DataError: a column is missing, or is given as text and as label.
@@ -455,6 +494,9 @@ def resolve_columns(columns: Columns, first_row: Row, **defaults: str) -> Column
     for field, name in defaults.items()
     if header and name in first_row and getattr(columns, field) is None
   }
+  names = names_of(first_row, header)
+  if columns.text_a == "text_a" and "text" in names and "text_a" not in names:
+    found["text_a"] = "text"
   columns = dataclasses.replace(columns, header=header, **found).resolve(first_row)
   if columns.label is not None and columns.label in (columns.text_a, columns.text_b):
     raise first_row.error(

@@ -93,15 +93,15 @@ FAULTS = {
   "a folder without tables": Fault(
     spoil_nothing, "contains no train.tsv", "squad", flags={"data_dir": "squad"}
   ),
-  "a table in place of its folder": Fault(
+  "a table in place of a task's folder": Fault(
     spoil_nothing,
     "tables/train.csv is not a folder: give the one with train, dev and test",
     "",
-    flags={"data_dir": "tables/train.csv"},
+    flags={"data_dir": "tables/train.csv", "task_name": "MRPC"},
   ),
   "labels that differ in case alone": Fault(
     table_of("train", TEXTS[:40], lambda row: ["a", "A", "b"][row % 3]),
-    "The labels 'a', 'A' are 2 classes",
+    "The labels 'a' (14), 'A' (13) are 2 classes",
     "",
     "warning",
   ),
@@ -221,6 +221,52 @@ def test_of_several_texts_the_first_is_not_blamed(folder):
   [finding] = bad(diagnose(folder, "corpus", input_file=files))
   assert finding.where == ""
   assert f"2 lines are not valid UTF-8, the first is {folder}/b.txt, line 1" in finding.what
+
+
+def test_all_findings_come_in_one_pass(folder):
+  rows = ["text_a,label", "ada,0", "bob", "cat,1", " ,1", "dog", "elk,0,x", ",1", "cat,1", "cat,A"]
+  write_lines(folder / "tables/train.csv", [*rows, "gnu,a"])
+  write_lines(folder / "tables/dev.csv", ["text_a,label", "ada,0", " ,0", "fig,maybe", "hen,"])
+  found = [(f.level, f.where.rpartition("/")[2], str(f)) for f in bad(diagnose(folder))]
+  for level, where, said in (
+    ("error", "train.csv:3", "column 1 (counted from 0) is missing"),
+    ("error", "train.csv:3", "This is so in 2 rows (lines 3, 6)."),
+    ("error", "train.csv:7", "3 columns, expected 2"),
+    ("error", "dev.csv:4", "the label 'maybe' is unknown"),
+    ("error", "dev.csv:5", "the label is empty"),
+    ("warning", "train.csv:5", "2 examples of train without text"),
+    ("warning", "dev.csv:3", "1 example of dev without text"),
+    ("warning", "train.csv:9", "2 example(s) of train repeat an earlier one"),
+    ("warning", "", "The labels 'A' (1), 'a' (1) are 2 classes"),
+    ("warning", "dev.csv:2", "1 of 2 examples of dev are in train"),
+  ):
+    assert any((level, where) == each[:2] and said in each[2] for each in found), (said, found)
+
+
+def test_wrong_columns_do_not_hide_the_rest(folder):
+  for name, rows in (("train", ["ada,0", "bob", "cat,1"]), ("dev", ["ada,2"])):
+    write_lines(folder / f"tables/{name}.csv", ["Review,Sentiment", *rows])
+  said = [(finding.level, str(finding)) for finding in bad(diagnose(folder))]
+  assert "Then give --text_a_column=Review --label_column=Sentiment." in said[0][1]
+  for part in ("train.csv:3: column 1", "dev.csv:2: the label '2' is unknown"):
+    assert [level for level, text in said if part in text] == ["error"]
+
+
+def test_empty_texts_are_no_duplicates(folder):
+  write_table(folder / "tables/train.csv", [*TEXTS[:38], "", " "])
+  write_table(folder / "tables/dev.csv", [*TEXTS[40:50], ""])
+  said = to_text(diagnose(folder))
+  assert "repeat" not in said
+  assert "are in train, too" not in said
+
+
+def test_one_table_is_looked_at_whole(folder):
+  path = str(folder / "tables/train.csv")
+  for task_name in ("csv", None):
+    findings = diagnose(folder, data_dir=path, task_name=task_name)
+    assert not bad(findings)
+    assert "40 examples for train" in to_text(findings)
+    assert "divides this table" in to_text(findings)
 
 
 def test_tables_are_looked_at_by_folder(good_set):

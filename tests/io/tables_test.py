@@ -4,6 +4,7 @@ import csv
 
 import hypothesis
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 
 from bert.io import tables
@@ -186,6 +187,24 @@ def test_any_bytes_give_rows_or_an_error_that_names_the_file(tmp_path_factory, r
   for error in errors:
     assert error.file == path
     assert error.line is None or 1 <= error.line <= content.count(b"\n") + 1
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_rows_that_were_written_are_read(tmp_path, ending):
+  path, names = f"{tmp_path}/x.{ending}", ["a", "b, c"]
+  rows = [['say "hi", then', "two\nlines"], ["", "\t;|"], ["é", "=1"]]
+  with open(path, "wb") as file:
+    write = tables.row_writer(path, names)
+    file.writelines(map(write, [*([names] if ending == "csv" else []), *rows]))
+  assert tables.read_own_table(path) == [names, *rows]
+
+
+def test_values_that_are_not_text_are_written_as_json():
+  values = [None, 7, 0.5, True, ["a", 1], {"é": None}, np.float32([0.5, 1])]
+  assert (
+    tables.row_writer("x.tsv", [])(values)
+    == '\t7\t0.5\ttrue\t["a", 1]\t{"é": null}\t[0.5, 1.0]\n'.encode()
+  )
 
 
 def test_a_file_of_one_column_has_delimiters_in_its_texts(tmp_path):

@@ -62,7 +62,8 @@ def test_a_table_that_is_read_as_texts_is_said(tmp_path, caplog):
   path.write_text("text,label\na,1\n")
   assert list(text_lines.read_lines(str(path))) == ["text,label", "a,1"]
   assert caplog.messages == [
-    f"{path} is no table here: each line is a text, a header and delimiters too."
+    f"{path} is not read as a table here, as predict.py does: each line is a text, a header and "
+    "delimiters too."
   ]
 
 

@@ -4,15 +4,17 @@ import collections
 import csv
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
 
-from bert import run_classifier, tokenization
+from bert import predict, run_classifier, tokenization
 from bert.model.task_heads import SequenceHead
 from bert.run_classifier import DataProcessor, InputExample
 from bert.training import estimator
 from tests.kit.fake_estimator import FakeEstimator
+from tests.kit.filters import run_filter
 from tests.kit.script_runs import Script, Trained, records, results_in, table
 from tests.kit.tiny_sentences import SIZES, texts, write, write_rows
 
@@ -244,6 +246,55 @@ def test_labels_of_the_trained_model_are_used_without_its_training_file(own, mod
   run_well(**fresh, do_predict=True)
   for name in ("predictions.tsv", "label_map.json"):
     assert (tmp_path / "fresh" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
+def test_one_table_is_divided_learned_and_asked(model, tmp_path):
+  """The split serves every later run; `predict.py` answers a table as `--do_predict` did."""
+  path, out = tmp_path / "reviews.csv", tmp_path / "out"
+  rows = [(f"r{i}", f"the film was {i}", ("no", "yes")[i % 2]) for i in range(40)]
+  with open(path, "w", newline="", encoding="utf-8") as file:
+    csv.writer(file).writerows([("id", "review", "class"), *rows])
+  values = {**model, "task_name": "csv", "data_dir": path, "output_dir": out}
+  values |= {"text_a_column": "review", "label_column": "class", "num_train_epochs": 1.0}
+  run_well(**values, do_train=True, do_eval=True, do_predict=True)
+  assert json.loads((out / "flags.json").read_text())["data_dir"] == str(out / "split")
+  assert [len(records(out / f"{name}.tf_record")) for name in ("train", "eval", "predict")] == [
+    *(32, 4, 4)
+  ]
+  results = (out / "eval_results.txt").read_bytes()
+  (out / "eval_results.txt").unlink()
+  done = run_well(**{**values, "seed": 7}, do_eval=True)
+  assert f"{path} was divided by an earlier run: reading {out}/split" in done.err
+  assert (out / "eval_results.txt").read_bytes() == results
+
+  code, _, err = run_filter(
+    predict,
+    init_checkpoint=out,
+    input_file=out / "split/test.csv",
+    output_file=tmp_path / "answered.csv",
+  )
+  assert code is None, err
+  header, *expected = table(out / "predictions.tsv")
+  with open(tmp_path / "answered.csv", newline="", encoding="utf-8") as file:
+    found = list(csv.DictReader(file))
+  assert list(found[0])[:4] == ["id", "review", "class", "prediction"]
+  assert [(row["id"], row["prediction"]) for row in found] == [tuple(row[:2]) for row in expected]
+  for row, wanted in zip(found, expected, strict=True):
+    for name, value in zip(header[2:4], wanted[2:4], strict=True):
+      assert float(row[name]) == pytest.approx(float(value), abs=1e-6)
+
+
+def test_faults_of_all_files_are_told_at_once(own, tmp_path):
+  shutil.copytree(own["csv"].flags["data_dir"], tmp_path / "data")
+  for name, row in (("train", "x,,r"), ("dev", "x,maybe,r")):
+    with open(tmp_path / f"data/{name}.csv", "a") as file:
+      file.write(f"{row}\n")
+  values = {**own["csv"].flags, "data_dir": tmp_path / "data", "output_dir": tmp_path / "new"}
+  message = error_of(**values, do_train=True, do_eval=True)
+  assert "train.csv, line" in message
+  assert "the label is empty" in message
+  assert "dev.csv, line" in message
+  assert "the label 'maybe' is unknown" in message
 
 
 def test_data_of_another_task_than_the_models_are_named_as_such(own, tmp_path):

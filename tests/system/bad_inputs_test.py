@@ -218,10 +218,10 @@ OWN_TABLES = [
     case("empty", b"", "the file is empty"),
     case(
       "other columns",
-      "text\tclass\na\t1\n",
+      "body\tclass\na\t1\n",
       "line 1",
       "'text_a' is not in the header",
-      "text, class",
+      "body, class",
     ),
     case("a row too short", "text_a\tlabel\na\n", "line 2", "column 1"),
   ),
@@ -519,6 +519,7 @@ class _Lengths(predictor.Predictor):
       lambda batch: {"length": [len(text) for text in batch["question"]]},
       names,
     )
+    self.text_names = names
 
 
 def _answer(folder):
@@ -538,12 +539,11 @@ TEXTS = Family(
     case("latin-1", _LINE.encode() + LATIN1 + b"\n", "line 2", "0xe9", "UTF-8"),
     case("half a surrogate pair", _LINE + '{"question": "\\ud800"}', "line 2", "surrogate"),
     case("another name", _LINE + '{"context": "", "text": ""}', "line 2", "context, question"),
-    case("a name too many", _LINE + '{"context": "", "question": "", "id": ""}', "line 2", "fit"),
-    case("a number", _LINE * 2 + '{"context": "", "question": 5}', "line 3", "does not fit"),
-    case("null", '{"context": null, "question": "a"}', "line 1", "does not fit"),
-    case("cut short", _LINE + _LINE[:20], "line 2", "does not fit"),
-    case("nested too deeply", _LINE + '{"context":' + DEEP, "line 2", "does not fit"),
-    case("5000 digits", _LINE + '{"context": ' + DIGITS + "}", "line 2", "does not fit"),
+    case("a number", _LINE * 2 + '{"context": "", "question": 5}', "line 3", "is 5, not text"),
+    case("null", '{"context": null, "question": "a"}', "line 1", "is None, not text"),
+    case("cut short", _LINE + _LINE[:20], "line 2", "not JSON"),
+    case("nested too deeply", _LINE + '{"context":' + DEEP, "line 2", "not JSON"),
+    case("5000 digits", _LINE + '{"context": ' + DIGITS + "}", "line 2", "not JSON"),
   ],
 )
 

@@ -107,7 +107,10 @@ CSV = [
       case("a list over lines", '[\n{"text_a": "x", "label": "a"}\n]\n', "several lines"),
       case("an object over lines", '{\n"text_a": "x",\n"label": "a"\n}\n', "several lines"),
       case(
-        "other keys", '{"text": "x", "label": "a"}\n', "Did you mean 'text'?", "--text_a_column"
+        "other keys",
+        '{"body": "x", "label": "a"}\n',
+        "Did you mean 'body'?",
+        "--text_a_column=body",
       ),
       case(
         *("a key of another case", '{"text_a": "x", "label": 1}\n{"Text_a": "y", "label": 0}\n'),
@@ -123,14 +126,14 @@ CSV = [
 
 
 def _read_file_as_folder(folder):
-  return user_tables.CsvProcessor(str(folder / "train.csv")).get_labels()
+  return user_tables.CsvProcessor(str(folder / "train.txt")).get_labels()
 
 
 FILE_AS_FOLDER = Family(
   "a file as --data_dir",
-  "train.csv",
+  "train.txt",
   loading(_read_file_as_folder),
-  [case("a table", _ROWS, "takes a folder, and this is a file", "Give its folder")],
+  [case("lines", _ROWS, "takes a folder, and this is a file", "Give its folder")],
 )
 
 _SWAG = Family(

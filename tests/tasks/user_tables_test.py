@@ -78,16 +78,95 @@ def test_columns_are_counted_from_the_end_too(tmp_path):
 
 
 def test_a_column_of_another_case_is_suggested_with_its_flag(tmp_path):
-  with pytest.raises(DataError, match=r"Did you mean 'Label'\? .* as --label_column"):
+  with pytest.raises(DataError, match=r"Did you mean 'Label'\? .* give --label_column=Label\."):
     read(tmp_path, "text_a,Label", "x,a")
   with pytest.raises(DataError, match="without a header needs --noheader"):
     read(tmp_path, "a film,good", "another,bad")
 
 
+@pytest.mark.parametrize(
+  ("header", "given"),
+  [
+    ("Review,Sentiment", "--text_a_column=Review --label_column=Sentiment"),
+    ("id,Message,category", "--text_a_column=Message --label_column=category"),
+    ("sentences,n,Labels", "--text_a_column=sentences --label_column=Labels"),
+  ],
+)
+def test_columns_that_often_stand_for_others_are_proposed(tmp_path, header, given):
+  with pytest.raises(DataError, match=rf"Then give {given}\."):
+    read(tmp_path, header, "x,y,z")
+
+
+def test_a_column_called_text_needs_no_flag(tmp_path):
+  assert read(tmp_path, "id, text ,label", "1,x,a", "2,y,b") == [("x", "a"), ("y", "b")]
+  rows = ("text,label,text_a", "x,a,y", "y,b,z")
+  assert read(tmp_path, *rows) == [("y", "a"), ("z", "b")]
+  assert read(tmp_path, *rows, text_a_column="text") == [("x", "a"), ("y", "b")]
+  (tmp_path / "train.csv").unlink()
+  row = '{"text": "x", "label": "a"}'
+  assert read(tmp_path, row, row.replace('"a"', '"b"'), name="train.jsonl")[0] == ("x", "a")
+
+
+def test_all_malformed_rows_are_named_at_once(tmp_path):
+  rows = ["text,label", "x,a", "y,", "short", "z,a,more", "u,b", "v,"]
+  with pytest.raises(DataError) as raised:
+    read(tmp_path, *rows)
+  said = str(raised.value)
+  assert said.startswith(f"{tmp_path}/train.csv, line 3: the label is empty. Correct the row, or")
+  assert "4 of 6 rows are malformed: 2 (lines 3, 7) the label is empty" in said
+  assert all(part in said for part in ("1 (line 4) column 1", "1 (line 5) 3 columns, expected 2"))
+  # The label of a row that is left out is none of the model's.
+  assert processor(tmp_path, *rows, "w,c,d", skip_bad_rows=True).get_labels() == ["a", "b"]
+
+
+def test_a_bad_first_row_is_no_header(tmp_path):
+  (tmp_path / "train.csv").write_bytes(b"text,la\xffbel\nx,a\n")
+  with pytest.raises(DataError, match="line 1: the row is not valid UTF-8"):
+    CsvProcessor(str(tmp_path)).get_labels()
+
+
+LATE = ["text,label", "a,late", "b,Late ", "c,early", "d,late", "e,LA TE", "f,1.0", "g,true"]
+
+
+def test_labels_that_differ_in_form_are_merged(tmp_path):
+  own = processor(tmp_path, *LATE, merge_labels=True)
+  assert own.get_labels() == ["1.0", "early", "late"]
+  labels = [example.label for example in own.get_train_examples(str(tmp_path))]
+  assert labels == ["late", "late", "early", "late", "late", "1.0", "1.0"]
+  (tmp_path / "dev.csv").write_text("text,label\na,EARLY\nb,\u200blate\n", encoding="utf-8")
+  assert [e.label for e in own.get_dev_examples(str(tmp_path))] == ["early", "late"]
+  assert len(processor(tmp_path, *LATE).get_labels()) == 6
+  own = processor(tmp_path, *LATE, merge_labels=True, problem_type="multi_label")
+  assert own.get_train_examples(str(tmp_path))[1].label == ("late",)
+  own = processor(tmp_path, *LATE[:5], merge_labels=True, labels=["EARLY", "LATE"])
+  assert [e.label for e in own.get_train_examples(str(tmp_path))][1:3] == ["LATE", "EARLY"]
+
+
+def test_an_unknown_form_of_a_label_names_the_flag(tmp_path):
+  own = processor(tmp_path, "text,label", "a,late", "b,early")
+  own.get_labels()
+  (tmp_path / "dev.csv").write_text("text,label\na,Late\n")
+  with pytest.raises(DataError, match=r"Did you mean 'late'\? Give --merge_labels if it is that"):
+    own.get_dev_examples(str(tmp_path))
+  own = processor(tmp_path, "text,label", "d,maybe", name="dev.csv")
+  with pytest.raises(DataError, match=r"'maybe' is unknown; known labels: 'early', 'late'\. Corr"):
+    own.get_dev_examples(str(tmp_path))
+
+
+def test_a_file_is_every_split(tmp_path):
+  path = str(tmp_path / "tickets.csv")
+  own = processor(tmp_path, "text,label", "a,late", "b,early", name="tickets.csv")
+  own.data_dir = path
+  assert own.get_labels() == ["early", "late"]
+  assert [e.source for e in own.get_dev_examples(path)] == [f"{path}, line {n}" for n in (2, 3)]
+
+
 def test_all_columns_that_are_not_there_are_named_at_once(tmp_path):
   expected = r"'text_a' is not in the header, which has review, Label. Nor is 'label'. Did you mean"
-  with pytest.raises(DataError, match=f"{expected} 'Label'.* --text_a_column and --label_column,"):
-    read(tmp_path, "review,Label", "x,a")
+  given = "--text_a_column='text a' --label_column=Label"
+  expected = expected.replace("review", "text a")
+  with pytest.raises(DataError, match=rf"{expected} 'text a' and 'Label'\? Then give {given}\."):
+    read(tmp_path, "text a,Label", "x,a")
   (tmp_path / "x.csv").write_text("a,b\n1,2\n")
   with pytest.raises(DataError, match=r"'c' is not .* Nor are 'd' and 'e'\."):
     read_table(str(tmp_path / "x.csv"), {name: name for name in "cbde"})
@@ -215,7 +294,7 @@ def test_rows_are_dicts_with_their_place(tmp_path):
     ((), "the file is empty."),
     (("review,rating,author",), "the file contains no rows."),
     (("review,rating", "a,1"), "'author' is not in the header, which has review, rating. Name"),
-    (("review,rating,Author", "a,1,x"), "Did you mean 'Author'? Name one of these columns as --wh"),
+    (("review,rating,Author", "a,1,x"), "Did you mean 'Author'? Then give --who=Author."),
     (("review,rating,author", "a,1"), "line 2: column 2 (counted from 0) is missing"),
     (("review,rating,author", "a,1,x,y"), "line 2: 4 columns, expected 3 as in the first row."),
   ],
