@@ -19,6 +19,7 @@ from typing import Any
 
 from absl import logging
 
+from bert.fine_tuning import own_task_checks
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
 from bert.io import record_files
@@ -71,6 +72,9 @@ class FineTuning(Run):
   def read(self):
     """Reads the training set first, which may say what the labels are."""
     task, splits = self.task, list(self.task.splits())
+    is_own = bool(kinds.find(task.name).file)
+    if is_own:
+      own_task_checks.check_methods(task)
     if "train" in splits:
       self.sets["train"] = task.data_sets("train")
     task.prepare(self.train if "train" in splits else None)
@@ -82,6 +86,8 @@ class FineTuning(Run):
         self.sets[split] = task.data_sets(split)
     task.check_data(self.sets)
     self._check_shared_texts()
+    if is_own and "train" in splits:
+      own_task_checks.check_examples(task, self.train)
 
   def _check_shared_texts(self):
     """Warns where examples to evaluate are in the training set, too."""

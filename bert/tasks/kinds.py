@@ -301,13 +301,13 @@ def _import_file(file: str) -> str:
     if not isinstance(error, Exception):
       raise
     reason = getattr(error, "msg", None) or str(error).partition("\n")[0]
-    line = _line_of(error, os.path.abspath(file))
+    line = line_of(error, os.path.abspath(file))
     raise ValueError(f"{file}, line {line}: {type(error).__name__}: {reason}") from error
   return name
 
 
-def _line_of(error: Exception, path: str) -> int | None:
-  """Finds the line of a file in which an error arose while the file was imported."""
+def line_of(error: Exception, path: str) -> int | None:
+  """Returns the last line of a file among those in which an error arose; None if there is none."""
   if isinstance(error, SyntaxError) and error.filename == path:
     return error.lineno
   lines = [
