@@ -27,6 +27,7 @@ class Finding(NamedTuple):
   what: str  # the finding, in a sentence
   where: str = ""  # file, or file:line; "" if it has no location
   remedy: str = ""  # how to correct it; "" if nothing needs correction
+  leaks: str = ""  # the split whose scores are too high because of it; "" of other findings
 
   def __str__(self):
     r"""One line.

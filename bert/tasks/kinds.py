@@ -103,6 +103,7 @@ _KINDS = {
       mark="output_bias",
       keras=("TextClassificationHead",),
       data="bert.checks.sentence_data:SentenceData",
+      title="Text classification",
     ),
     Kind(
       "squad",
@@ -116,7 +117,7 @@ _KINDS = {
       keras=("QuestionAnsweringHead", "AnswerBeamHead"),
       data="bert.checks.squad_data:SquadData",
       max_seq_length=384,
-      title="SQuAD",
+      title="Question answering",
     ),
     Kind(
       "ner",
@@ -141,7 +142,7 @@ _KINDS = {
       transformers="ForMultipleChoice",
       mark="output_weights",
       keras=("MultipleChoiceHead",),
-      title="SWAG",
+      title="Multiple choice",
     ),
     Kind(
       "similarity",
