@@ -172,7 +172,7 @@ def to_text(findings: Iterable[Finding]) -> str:
 
 
 def to_json(findings: Iterable[Finding]) -> str:
-  """`{"errors": 0, "warnings": 1, "findings": [{"level", "what", "where", "remedy"}, ...]}`."""
+  """`{"errors": 0, "warnings": 1, "findings": [{"level", "what", ...}, ...]}`: all values."""
   findings = list(findings)
   report = {
     "errors": number_of("error", findings),
