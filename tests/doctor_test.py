@@ -94,7 +94,7 @@ def test_json_holds_the_same(folder):
   assert (report["errors"], report["warnings"]) == (0, 1)
   [finding] = [each for each in report["findings"] if each["level"] == "warning"]
   assert finding["where"] == str(folder / "tables/dev.csv") + ":2"
-  assert set(finding) == {"level", "what", "where", "remedy"}
+  assert set(finding) == {"level", "what", "where", "remedy", "leaks"}
 
 
 @pytest.mark.parametrize("what", ["missing", "folder", "garbage", "empty"])

@@ -81,7 +81,7 @@ def test_files_of_a_run(trained):
   record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
   manifests = {f".{name}.manifest.json" for name in record_files}
   results = {"eval_results.txt", "test_results.txt", "predictions.conll", "predictions.jsonl"}
-  of_model = {"bert_config.json", "vocab.txt", "label_map.json", *OF_TRAINING}
+  of_model = {"bert_config.json", "vocab.txt", "example.json", "label_map.json", *OF_TRAINING}
   assert names == {
     *record_files,
     *manifests,

@@ -59,6 +59,15 @@ ON_PURPOSE: dict[str, str] = {
   ),
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
   r"dev_summary\.json": "every run that evaluates says how to read its results",
+  r"/model\.ckpt-0\.|/checkpoint: line": (
+    "the untrained weights of a run are removed once a later checkpoint exists"
+  ),
+  r"/example\.json: |bert_run\.json: settings/example|/README\.md: line": (
+    "a run keeps a text of its data, with which it shows how the model is used"
+  ),
+  r"report\.html: (task$|interval|cautions|findings|examples/highest_loss)": (
+    "the report has an interval, names leakage and tiny classes, and shows wrong examples alone"
+  ),
   r"report\.html: failure$": "the report of a single run says why its model failed",
   r"^classifier_many/out/((features|ensemble|soup)/|results\.json: (ensemble|soup)|results\.png"
   r"|report\.html|run\.json|seed_\d+/(outputs_|command\.txt|\.?\w+\.tf_record|run\.json: "

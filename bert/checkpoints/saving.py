@@ -6,7 +6,8 @@
   2. the files are renamed into place, the index last: files without an index do not exist for any
      reader, so this one rename makes the checkpoint visible;
   3. the `checkpoint` file is replaced, by a rename too;
-  4. only then are checkpoints beyond `keep` removed, their index first.
+  4. only then are checkpoints beyond `keep` removed, their index first, and `model.ckpt-0`, which
+     a run writes before its first step so that a crash costs no initialization.
 """
 
 import contextlib
@@ -31,9 +32,11 @@ from bert.checkpoints.bundle_files import (
   read_pointer,
 )
 from bert.checkpoints.finding import list_checkpoints, problem_of
-from bert.checkpoints.reading import first_line, names_and_shapes
+from bert.checkpoints.reading import first_line, names_and_shapes, read_state
 from bert.io import filesystem
 from bert.io.atomic_files import force_to_disk, write_text
+
+_UNTRAINED = "model.ckpt-0"
 
 
 def save(
@@ -50,7 +53,7 @@ def save(
     step: number of finished training steps.
     tensors: name -> tensor, variable or array. On an accelerator they are all copied to the host.
     state: JSON-serializable values that are not variables, for `reading.read_state`.
-    keep: how many checkpoints to keep, this one included; None or 0 keeps all.
+    keep: how many checkpoints to keep, this one included; None or 0 keeps all, also that of step 0.
 
   Returns:
     The prefix.
@@ -160,9 +163,15 @@ def _retention(directory, name, keep):
   whole = [os.path.basename(p) for _, p in list_checkpoints(directory) if REPLACED not in p]
   rank = {other: position for position, other in enumerate(listed)}
   by_age = sorted((other for other in whole if other != name), key=lambda n: rank.get(n, -1))
-  by_age.append(name)
+  untrained = [other for other in by_age if keep and _is_untrained(directory, other)]
+  by_age = [other for other in by_age if other not in untrained] + [name]
   first_kept = max(0, len(by_age) - keep) if keep else 0
-  return by_age[first_kept:], by_age[:first_kept]
+  return by_age[first_kept:], untrained + by_age[:first_kept]
+
+
+def _is_untrained(directory, name):
+  """Tells whether a run wrote a checkpoint before its first step; a converted one is no run's."""
+  return name == _UNTRAINED and "run" in read_state(os.path.join(directory, name))
 
 
 def _write_pointer(directory, names):

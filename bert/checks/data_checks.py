@@ -233,7 +233,8 @@ def _shared(text_sets: Sequence[TextSet]) -> Iterator[Finding]:
       what += f"this one at {train[_key(seen[0])].where}."
       many = len(seen) > shared_texts.MANY_SHARED * len(text_set.texts)
       remedy = "Remove them from train: scores would be too high."
-      yield (warning if many else note)(what, seen[0].where, remedy)
+      found = (warning if many else note)(what, seen[0].where, remedy)
+      yield found._replace(leaks=text_set.split)
 
 
 def _pieces(subject: RunUnderCheck, text_set: TextSet) -> Iterator[Finding]:

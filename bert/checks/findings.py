@@ -27,6 +27,7 @@ class Finding(NamedTuple):
   what: str  # the finding, in a sentence
   where: str = ""  # file, or file:line; "" if it has no location
   remedy: str = ""  # how to correct it; "" if nothing needs correction
+  leaks: str = ""  # the split whose scores are too high because of it; "" of other findings
 
   def __str__(self):
     r"""One line.
@@ -171,7 +172,7 @@ def to_text(findings: Iterable[Finding]) -> str:
 
 
 def to_json(findings: Iterable[Finding]) -> str:
-  """`{"errors": 0, "warnings": 1, "findings": [{"level", "what", "where", "remedy"}, ...]}`."""
+  """`{"errors": 0, "warnings": 1, "findings": [{"level", "what", ...}, ...]}`: all values."""
   findings = list(findings)
   report = {
     "errors": number_of("error", findings),

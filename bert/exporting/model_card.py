@@ -1,5 +1,6 @@
 """The model card of an export, README.md: what it is, and how other programs load it."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from bert.exporting.model_files import FILES
 from bert.exporting.model_folder import CARD, Described
 from bert.io import atomic_files, filesystem
+from bert.tasks import usage
 
 _LABELS_SHOWN = 20
 
@@ -73,18 +75,13 @@ def _files(folder: str) -> str:
 # ---------------------------------------------------------------------------------------------
 # How it is loaded.
 
-_ITEMS = {
-  ("text",): '"It rains in Paris."',
-  ("question", "context"): '("Where does it rain?", "It rains in Paris.")',
-}
-
 
 def _loading(folder: str, model: Described) -> str:
   """Shows how programs load the folder; `EXPORT` stands for its path."""
   has_onnx = filesystem.is_file(os.path.join(folder, FILES["onnx"]["float32"]))
   parts = ["## Use", _of_predictor(model)]
   if has_onnx:
-    parts.append(_of_onnxruntime())
+    parts.append(_of_onnxruntime(_text(model)))
     if model.pooling:
       parts.append(_of_sentence_transformers())
     parts.append(_of_javascript(model))
@@ -96,31 +93,33 @@ def _block(language: str, lines: Sequence[str]) -> str:
 
 
 def _of_predictor(model: Described) -> str:
-  item = '("It rains.", "It is wet.")'
-  if model.kind:
-    inputs = tuple(model.kind.inputs)
-    item = _ITEMS.get(inputs, item)
-    if "choices" in inputs:
-      item = '{"context": "It rains.", "choices": ["It is wet.", "It is dry."]}'
-  else:
-    item = '"It rains."'
-  code = [
-    "from bert.predicting.predictor import Predictor",
-    "",
-    'predictor = Predictor.load("EXPORT")  # the fastest engine that is installed',
-    f"predictor([{item}])",
-  ]
-  return "Strings in, answers out:\n\n" + _block("python", code)
+  code = usage.in_python("EXPORT", _example(model))
+  return "Strings in, answers out:\n\n" + _block("python", code.splitlines())
 
 
-def _of_onnxruntime() -> str:
+def _example(model: Described) -> Mapping[str, Any] | str:
+  """Returns an item of the run's data, or a synthetic one."""
+  if own := model.settings.get("example"):
+    return own
+  if model.kind is None:
+    return "It rains."
+  return model.kind.answering_class().synthetic_example(model.kind.inputs)
+
+
+def _text(model: Described) -> str:
+  """Returns the first text of the example."""
+  example = _example(model)
+  return example if isinstance(example, str) else usage.first_text(example)
+
+
+def _of_onnxruntime(text: str) -> str:
   code = [
     "import numpy as np",
     "import onnxruntime",
     "from tokenizers import Tokenizer",
     "",
     'session = onnxruntime.InferenceSession("EXPORT/onnx/model.onnx")',
-    'encoding = Tokenizer.from_file("EXPORT/tokenizer.json").encode("It rains.")',
+    f'encoding = Tokenizer.from_file("EXPORT/tokenizer.json").encode({text!r})',
     "inputs = {",
     '  "input_ids": encoding.ids,',
     '  "attention_mask": encoding.attention_mask,',
@@ -157,7 +156,7 @@ def _of_javascript(model: Described) -> str:
     'env.localModelPath = "FOLDER/AROUND/";',
     "env.allowRemoteModels = false;",
     f'const run = await pipeline("{pipeline}", "EXPORT", {{ dtype: "fp32" }});  // q8 for int8',
-    'console.log(await run("It rains."));',
+    f"console.log(await run({json.dumps(_text(model), ensure_ascii=False)}));",
   ]
   return "transformers.js:\n\n" + _block("js", code)
 

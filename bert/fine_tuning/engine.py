@@ -19,6 +19,7 @@ from typing import Any
 
 from absl import logging
 
+from bert.fine_tuning import own_task_checks
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
 from bert.io import record_files
@@ -31,15 +32,17 @@ from bert.scripts import (
   result_files,
   run_settings,
   table_split,
+  trained_task,
 )
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.steps import Run, Teaching, log_sizes
-from bert.tasks import constant_answers, kinds, shared_texts
+from bert.tasks import constant_answers, kinds, shared_texts, usage
 from bert.text import unknown_tokens
 from bert.training import distribution
 
 # The jobs whose batch size a split has.
 _JOBS = {"dev": "eval", "test": "predict"}
+_TRIED = 50  # examples, from which one is chosen to show how the model is used
 
 
 class FineTuning(Run):
@@ -78,6 +81,9 @@ class FineTuning(Run):
     """
     task, splits = self.task, list(self.task.splits())
     faults: list[DataError] = []
+    is_own = bool(kinds.find(task.name).file)
+    if is_own:
+      own_task_checks.check_methods(task)
     if "train" in splits:
       self._read_split("train", faults)
     if faults and not task.labels:
@@ -96,6 +102,20 @@ class FineTuning(Run):
       raise faults[0]
     task.check_data(self.sets)
     self._check_shared_texts()
+    if is_own and "train" in splits:
+      own_task_checks.check_examples(task, self.train)
+    self.example = self._first_example()
+
+  def _first_example(self) -> dict[str, Any] | None:
+    """Chooses an item of the dev set, or of another; none where the task does not say it."""
+    sets = self.sets.get("dev") or self.sets.get("train") or self.sets.get("test") or []
+    some = [example for data in sets for example in data.examples[:_TRIED]]
+    try:
+      return usage.choose(trained_task.items_of(self.task, some))
+    except Exception as error:
+      # The method is a user's own, and all that it is for here is an example of how it is used.
+      logging.debug("No example of the data: %s", error)
+      return None
 
   def _read_split(self, split: str, faults: list[DataError]) -> None:
     try:
@@ -205,6 +225,12 @@ class FineTuning(Run):
   def use(self, checkpoint_path):
     """Does what the task does, by default `evaluate_and_predict`."""
     self.task.use(self, checkpoint_path)
+
+  def example_passes(self):
+    """Adds those that were evaluated and predicted."""
+    jobs = {"dev": "do_eval", "test": "do_predict"}
+    used = [self.sets.get(split, []) for split, job in jobs.items() if self.settings.get(job)]
+    return super().example_passes() + sum(len(data) for sets in used for data in sets)
 
   def evaluate_and_predict(self, checkpoint_path: str | None) -> None:
     """Does what `--do_eval` and `--do_predict` say.

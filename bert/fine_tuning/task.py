@@ -601,4 +601,8 @@ class Task(ScoredAnswers):
 
 
 def _prefixed(results: Mapping[str, Any]) -> dict[str, Any]:
+  if not isinstance(results, Mapping):
+    raise command_line.UsageError(
+      f"`measure` returns a value of type {type(results).__name__}: return a dict, name -> number."
+    )
   return {f"eval_{name}": value for name, value in results.items()}

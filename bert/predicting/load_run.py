@@ -17,7 +17,7 @@ from bert.checkpoints import model_files, model_source
 from bert.model.configuration import BertConfig
 from bert.model.task_head import Head
 from bert.predicting.load_model import check_length
-from bert.tasks import kinds
+from bert.tasks import kinds, usage
 from bert.tasks.answering import Answering, check_options
 
 
@@ -29,7 +29,8 @@ class Run(NamedTuple):
   # Its fingerprint: sizes, task, labels; see `output_folder.model_fingerprint`. That of a model of
   # transformers has no sizes.
   facts: Mapping[str, Any]
-  # Values of flags, such as `max_seq_length`; empty for a model of transformers.
+  # Values of flags, such as `max_seq_length`, and an `example`, see `usage.py`; empty for a model
+  # of transformers.
   settings: Mapping[str, Any]
   config: BertConfig  # of the model
 
@@ -67,6 +68,7 @@ def answering_of(run: Run, **options: Any) -> tuple[Answering, Head]:
   head = run.kind.head_class().of_run(run.facts, settings)
   tokenizer = tokenization.load_tokenizer(run.vocab_file, run.facts.get("do_lower_case", True))
   made = answering_class.of_run(run.facts, run.settings, tokenizer, max_seq_length, **options)
+  made.own_example = run.settings.get("example")
   return made, head
 
 
@@ -99,6 +101,8 @@ def find_run(output_dir: str | os.PathLike, vocab_file: str | None = None) -> Ru
   if facts.get("vocabulary", found) != found:
     raise ValueError(f"{vocab_file} is not the vocabulary that {prefix} was trained with.")
   settings = reading.read_state(prefix).get("informative", {})
+  if example := usage.read(model_files.folder_of(path)):
+    settings = {**settings, "example": example}
   return Run(prefix, vocab_file, facts, settings, _config_of(path, facts))
 
 

@@ -7,7 +7,7 @@ task (`tasks/shown.py`).
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from bert.reports import charts, statistics
+from bert.reports import charts, intervals, statistics
 from bert.reports.subject import Examples, Subject
 from bert.tasks.shown import Case, Passage
 
@@ -18,6 +18,7 @@ _MOST_CONFUSIONS = 20
 _MOST_LETTERS = 1500  # of a text
 _MOST_GROUPS = 40
 _LONG_OPTION = 24  # letters: a longer name stands below the text, which leaves it the whole width
+_MOST_NAMES = 8
 _BEFORE_MARK = 300  # letters of a long text before the first that is marked
 
 
@@ -43,9 +44,32 @@ def contents(subject: Subject, most_cases: int = MOST_CASES) -> dict[str, Any]:
     "value": subject.results.get(subject.headline),
     "curves": charts.learning_curves(subject.curves) if subject.curves else [],
     "examples": None,
+    "interval": None,
+    "cautions": cautions(subject),
   }
-  if subject.examples and subject.examples.cases:
-    found["examples"] = of_examples(subject.examples, most_cases)
+  examples = subject.examples if subject.examples and subject.examples.cases else None
+  if examples:
+    found["examples"] = of_examples(examples, most_cases)
+  if found["value"] is not None:
+    value = float(found["value"])
+    found["interval"] = intervals.interval(subject.headline, value, examples, subject.evaluated)
+  return found
+
+
+def cautions(subject: Subject) -> list[str]:
+  """Lists what makes the headline worth less than it seems: leakage, and tiny classes."""
+  source = subject.examples.source if subject.examples else "dev"
+  others = {"train", "dev", "test"} - {source}  # else a split is called as its file
+  leaks = [each for each in subject.findings if each.leaks and each.leaks not in others]
+  found = [f"{each.what} {each.remedy}" for each in leaks]
+  rare = statistics.rare_classes(subject.examples) if subject.examples else {}
+  if rare:
+    names = [f"“{name}” ({count})" for name, count in rare.items()]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    found.append(
+      f"{source} has very few examples of {', '.join(names[:_MOST_NAMES])}{more}: figures for "
+      "them are mostly chance."
+    )
   return found
 
 
@@ -74,7 +98,6 @@ def of_examples(examples: Examples, most_cases: int) -> dict[str, Any]:
     **verdict,
     "scores": dict(examples.scores),
     "num_wrong": _num_wrong(cases),
-    "num_wrong_shown": _num_wrong([cases[n] for n in first]),
     "loss_name": shown.loss_name,
     "loss_help": shown.loss_help,
     "group_name": shown.group_name,
@@ -126,14 +149,14 @@ def _confusions(matrix: statistics.Matrix) -> list[tuple[str, str, int]]:
 
 
 def _chosen(examples: Examples, most_cases: int) -> tuple[list[int], list[int]]:
-  """Chooses the examples with the highest loss, and some more of each cell of the matrix."""
+  """Chooses the most wrong examples, and some more of each cell of the matrix."""
   cases = examples.cases
-  order = statistics.worst_first(cases)
-  first, rest = order[:most_cases], order[most_cases:]
+  first = statistics.most_wrong(cases)[:most_cases]
+  rest = [n for n in statistics.worst_first(cases) if n not in first]
   counts: dict[Any, int] = {}
   further: list[int] = []
   for n in rest if most_cases and not examples.shown.number_name else []:
-    cells = set(cases[n].pairs)
+    cells = set(cases[n].pairs) or {None}
     if any(counts.get(cell, 0) < _MOST_OF_CELL for cell in cells) and len(further) < _MOST_FURTHER:
       further.append(n)
       counts.update({cell: counts.get(cell, 0) + 1 for cell in cells})
@@ -200,6 +223,8 @@ def numbers(shown: dict[str, Any]) -> dict[str, Any]:
     "flags": dict(run.flags),
     "versions": dict(run.versions),
     "findings": [each._asdict() for each in run.findings],
+    "interval": shown["interval"] and shown["interval"]._asdict(),
+    "cautions": shown["cautions"],
   }
   if examples:
     tables = ("by_label", "by_length", "by_unknown", "by_type", "bins")

@@ -18,7 +18,7 @@ from typing import Any
 
 from bert.reports.contents import MOST_CASES, contents, numbers
 from bert.reports.subject import Subject
-from bert.tasks import run_statistics
+from bert.tasks import run_statistics, shown
 
 MOST_BYTES = 2_000_000
 _PAGE = pathlib.Path(__file__).parent / "page"
@@ -44,8 +44,8 @@ def page(
   """
   made = _template(template)
   for most_cases in (MOST_CASES, 10, 3, 0):
-    shown = contents_of(most_cases)
-    html = made.render(**shown, data=_data(numbers_of(shown)), **_inlined())
+    content = contents_of(most_cases)
+    html = made.render(**content, data=_data(numbers_of(content)), **_inlined())
     if len(html.encode("utf-8")) <= MOST_BYTES:
       break
   return html
@@ -65,7 +65,7 @@ def _template(name: str) -> Any:
   environment.filters |= {"percent": percent, "short": short, "flag_value": flag_value}
   environment.filters |= {"readable": run_statistics.title}
   environment.filters |= {"rounded": rounded, "signed": signed, "titles": run_statistics.titles}
-  environment.filters |= {"points": points, "p_value": p_value}
+  environment.filters |= {"points": points, "p_value": p_value, "is_visible": shown.is_visible}
   return environment.get_template(name)
 
 

@@ -16,6 +16,7 @@ from bert.tasks.shown import Case
 
 _NUM_LENGTHS = 5  # groups of about equal size
 _NUM_BINS = 10  # of probabilities
+_FEW = 10  # examples of a class: its share of right answers is known to within 30 points
 
 
 class Matrix(NamedTuple):
@@ -74,6 +75,23 @@ def _rank(case: Case) -> tuple[float, float]:
   sure = case.confidence or 0.0
   loss = -1.0 if case.loss is None else case.loss
   return -(math.inf if math.isnan(loss) else loss), -sure if loss else sure
+
+
+def most_wrong(cases: Sequence[Case]) -> list[int]:
+  """Finds the wrong cases, the highest loss first; all where none is wrong, or right by degrees."""
+  order = worst_first(cases)
+  if any(case.is_right is None for case in cases):
+    return order
+  return [n for n in order if not cases[n].is_right] or order
+
+
+def rare_classes(examples: Examples) -> dict[str, int]:
+  """Finds classes and types with few examples: figures of them are chance."""
+  counts = dict(examples.label_counts)
+  if not counts and len(examples.cases) == examples.total:
+    counts = {each.name: each.support for each in scores_by_type(examples.cases)[:-1]}
+  rare = ((name, count) for name, count in counts.items() if count < _FEW)
+  return dict(sorted(rare, key=lambda each: (each[1], each[0])))
 
 
 def typical(cases: Sequence[Case], count: int) -> list[int]:

@@ -23,6 +23,7 @@ class Examples:
     source: the name of the set.
     scores: of the answers, by name; empty where examples are a sample, or cannot be scored.
     contributions: number of a case, from 0 -> what its words contributed; of some cases.
+    label_counts: examples of each class in the whole set; empty where there are no classes.
   """
 
   shown: Shown
@@ -35,6 +36,7 @@ class Examples:
   source: str = "dev"
   scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
   contributions: Mapping[int, Contribution] = dataclasses.field(default_factory=dict)
+  label_counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -43,7 +45,7 @@ class Subject:
 
   Attributes:
     folder: as its user names it.
-    task: the name of the task or of the data.
+    task: what the data are: a public task by its name, else the kind of task and the file.
     results: name -> number as `eval_results.txt` spells it, in its order.
     headline: the result that counts.
     failure: why the model counts as failed, or None.
@@ -53,6 +55,7 @@ class Subject:
     facts: more about model and run, name -> words.
     curves: a `figures.event_files.Run`, or None.
     findings: `checks.findings.Finding`s about the data.
+    evaluated: the number of examples of which the results are; None where it is unknown.
     examples: that were answered, or None.
     missing: what the report lacks, sentences.
     usage: name of a language -> code with which the model is used.
@@ -69,6 +72,7 @@ class Subject:
   facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
   curves: Any = None
   findings: Sequence[Any] = ()
+  evaluated: int | None = None
   examples: Examples | None = None
   missing: Sequence[str] = ()
   usage: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -24,7 +24,7 @@ from bert.io import atomic_files, filesystem, installation
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line
 from bert.scripts.run_settings import RunSettings
-from bert.tasks import kinds
+from bert.tasks import kinds, usage
 
 SAVED_MODEL = "saved_model"
 FORMATS = (SAVED_MODEL, *FILES)
@@ -240,7 +240,9 @@ def describe(settings: RunSettings, config: BertConfig, with_head: bool = True) 
   facts, trained_with = {}, {}
   if with_head:
     facts = reading.read_facts(settings.init_checkpoint)
-    trained_with = reading.read_state(settings.init_checkpoint).get("informative", {})
+    trained_with = dict(reading.read_state(settings.init_checkpoint).get("informative", {}))
+    if example := usage.read(model_files.folder_of(settings.init_checkpoint)):
+      trained_with["example"] = example
   kind = kinds.of_facts(facts)
   length = settings.max_seq_length
   if kind and "max_seq_length" not in {*settings.given, *trained_with}:

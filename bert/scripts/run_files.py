@@ -6,6 +6,7 @@
   flags.json        every flag of the run that trained, with its value
   versions.json     of this project, Python and the libraries
   command.txt       the command line, as it was typed
+  example.json      a text of the run's data, with which reports and servers show how it is used
 
 They are written when a run starts, and removed if it ends without a checkpoint. A resumed run must
 fit them: its fingerprint, which
@@ -27,6 +28,7 @@ from bert.io import atomic_files, filesystem, installation, json_files, vocabula
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, on_request
 from bert.scripts.run_settings import RunSettings
+from bert.tasks import usage
 from bert.text import tokenizer_kinds
 from bert.training import distribution
 
@@ -39,7 +41,10 @@ _LIBRARIES = ("tensorflow", "keras", "numpy", "absl-py")
 
 
 def write(
-  settings: RunSettings, config: BertConfig, labels: Sequence[str] | None = None
+  settings: RunSettings,
+  config: BertConfig,
+  labels: Sequence[str] | None = None,
+  example: Mapping[str, Any] | None = None,
 ) -> list[str]:
   """Writes the files of a run that starts or resumes in `--output_dir`; the chief does.
 
@@ -53,12 +58,15 @@ def write(
     OSError: a file cannot be read or written.
     UsageError: the training in the folder used a flag that was removed.
   """
-  return distribution.on_chief(_write, settings, config, labels)
+  return distribution.on_chief(_write, settings, config, labels, example)
 
 
 @contextlib.contextmanager
 def written(
-  settings: RunSettings, config: BertConfig, labels: Sequence[str] | None = None
+  settings: RunSettings,
+  config: BertConfig,
+  labels: Sequence[str] | None = None,
+  example: Mapping[str, Any] | None = None,
 ) -> Iterator[None]:
   """Writes the files of a run that the block makes; removes them if it fails without a checkpoint.
 
@@ -66,7 +74,7 @@ def written(
   """
   from bert.checkpoints import finding
 
-  new = write(settings, config, labels)
+  new = write(settings, config, labels, example)
   try:
     yield
   except BaseException:
@@ -77,11 +85,13 @@ def written(
     raise
 
 
-def _write(settings, config, labels) -> list[str]:
+def _write(settings, config, labels, example) -> list[str]:
   has_checkpoint, trains = _state_of(settings)
   if has_checkpoint and trains:
     _check_removed_flags(settings)
   contents = _of_model(settings, config, labels)
+  if example:
+    contents[usage.FILE] = _json(example)
   if trains or not has_checkpoint:
     contents |= {FLAGS: _json(settings.flag_values), VERSIONS: _json(versions())}
     if typed := command_line.typed():

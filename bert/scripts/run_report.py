@@ -40,16 +40,22 @@ def write_page(output_file: str, make: Callable[[], str]) -> None:
   logging.info("Wrote %s, %.1f MB, in %.1f s.", output_file, len(html.encode()) / 1e6, seconds)
 
 
-def write_at_end(settings: RunSettings) -> None:
+def write_at_end(settings: RunSettings, run_passes: int | None = None) -> None:
   """Writes `OUTPUT_DIR/report.html` of a run that is complete but for this.
 
-  Its examples are those that the run evaluated; a run that only trained has none.
+  Its examples are those that the run evaluated, as many as take little of its time; a run that only
+  trained has none.
+
+  Args:
+    settings: of the run.
+    run_passes: see `answered_examples.Budget`.
   """
   folder = settings.output_dir
   if filesystem.is_remote(folder):
     logging.info("No report: %s is remote. Copy the folder, then: report.py FOLDER.", folder)
     return
-  chosen = run_subject.Chosen(is_answered=os.path.isfile(settings.path("eval_results.txt")))
+  has_results = os.path.isfile(settings.path("eval_results.txt"))
+  chosen = run_subject.Chosen(is_answered=has_results, run_passes=run_passes)
   with failing_as_warning("The run itself is complete"):
     write(folder, os.path.join(folder, FILE), chosen)
 

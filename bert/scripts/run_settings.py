@@ -446,11 +446,11 @@ def check_training(settings: RunSettings) -> None:
   settings.check_at_least(
     1,
     *("train_batch_size", "eval_batch_size", "predict_batch_size", "gradient_accumulation_steps"),
-    *("save_checkpoints_steps", "iterations_per_loop", "keep_checkpoint_max"),
+    *("save_checkpoints_steps", "iterations_per_loop"),
     *("save_summary_steps", "log_every_steps", "shuffle_buffer_size", "early_stopping_patience"),
     *("num_train_steps", "max_eval_steps", "max_seq_length", "max_predictions_per_seq"),
   )
-  settings.check_at_least(0, "num_warmup_steps", "eval_every_steps")
+  settings.check_at_least(0, "num_warmup_steps", "eval_every_steps", "keep_checkpoint_max")
   settings.check("seed", lambda value: abs(value) < 1 << 63, "below 2^63")
   settings.check("label_separator", bool, "what stands between two labels, not empty")
   for name in ("learning_rate", "head_learning_rate"):

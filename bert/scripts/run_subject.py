@@ -4,6 +4,7 @@ subject = run_subject.subject_of("/tmp/mrpc_output", Chosen(max_examples=500))
 html = html_page.render(subject)
 """
 
+import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from absl import logging
 from bert.checkpoints import model_files
 from bert.checks import data_checks, findings
 from bert.figures import event_files
-from bert.io import filesystem, json_files
+from bert.io import filesystem, installation, json_files
 from bert.io.wording import in_one_message
 from bert.model.configuration import BertConfig
 from bert.predicting import load_run
@@ -27,10 +28,13 @@ from bert.scripts import (
   run_files,
   trained_task,
 )
-from bert.tasks import kinds, public_data, run_statistics
+from bert.scripts.answered_examples import Budget, TooLongError
+from bert.tasks import kinds, public_data, run_statistics, usage
 
 # Files of data by the flags of tasks.
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file")
+_TABLE = "csv"  # the task of a user's own table
+_PROBLEMS = {"regression": "Text scores", "multi_label": "Text labels"}
 _MOST_CHECKED = 20_000  # examples of a file whose tokens are counted
 
 
@@ -44,6 +48,7 @@ class Chosen(NamedTuple):
     batch_size: sequences in a batch.
     is_answered: whether examples are answered at all.
     is_explained: whether it is computed what words contributed.
+    run_passes: see `answered_examples.Budget`; None where a report may take its time.
   """
 
   data_dir: str | None = None
@@ -52,6 +57,7 @@ class Chosen(NamedTuple):
   batch_size: int = 32
   is_answered: bool = True
   is_explained: bool = True
+  run_passes: int | None = None
 
 
 def subject_of(folder: str, chosen: Chosen) -> Subject:
@@ -90,6 +96,7 @@ def _read(folder: str, config: BertConfig) -> Subject:
     command=text_in(folder, run_files.COMMAND),
     facts=facts_of(config, folder),
     curves=curves_of(folder),
+    evaluated=summary.get("examples"),
     missing=[] if results else ["The folder has no eval_results.txt: --do_eval writes it."],
   )
 
@@ -109,9 +116,7 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
     task = task_of(run, folder, known, chosen)
     subject.headline = task.headline
     if chosen.is_answered:
-      subject.examples = answered_examples.examples_of(
-        task, run, answering, head, chosen.max_examples, chosen.batch_size, chosen.is_explained
-      )
+      _answer(subject, task, run, answering, head, chosen)
     subject.headline = task.headline  # the data may say it
     subject.findings = findings_of(task, run)
   except Exception as error:
@@ -125,10 +130,52 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
   return subject
 
 
+def _answer(
+  subject: Subject, task: Any, run: load_run.Run, answering: Any, head: Any, chosen: Chosen
+) -> None:
+  """Answers the examples of a report, and says how to get those that would take too long."""
+  budget = Budget(chosen.max_examples, chosen.run_passes, chosen.is_explained)
+  more = f"come with: python report.py {shlex.quote(subject.folder)}"
+  try:
+    found = answered_examples.examples_of(task, run, answering, head, budget, chosen.batch_size)
+  except TooLongError as error:
+    subject.missing = [*subject.missing, f"There are no examples: {error} They {more}"]
+    logging.info("The report has no examples: %s They %s", error, more)
+    return
+  subject.examples = found
+  if len(found.cases) < min(chosen.max_examples, found.total):
+    subject.missing = [*subject.missing, f"More examples {more}"]
+
+
 def title_of(known: Mapping[str, Any], kind: kinds.Kind | None) -> str:
-  """Returns what people call the task of a run: its data, else its kind; "" of an unknown one."""
-  name = known.get("task_name")
-  return public_data.spelled(str(name)) if name else (kind and (kind.title or kind.name)) or ""
+  """Says what the data of a run are; "" of an unknown one.
+
+  Example:
+    >>> title_of({"task_name": "sst-2", "data_dir": "glue/SST-2"}, None)
+    'SST-2'
+    >>> title_of({"task_name": "csv", "data_dir": "out/reviews/"}, kinds.find("sentences"))
+    'Text classification: reviews'
+    >>> title_of({"predict_file": "faq/dev.json"}, kinds.find("squad"))
+    'Question answering: dev.json'
+  """
+  name = str(known.get("task_name") or "")
+  if public_data.is_public_task(name):
+    is_sample = _is_sample(known.get("data_dir"))
+    return public_data.spelled(name) + (", a synthetic sample" if is_sample else "")
+  what = name
+  if not name or name.lower() == _TABLE:
+    own = kind.title or kind.name if kind else name
+    what = _PROBLEMS.get(str(known.get("problem_type")), own)
+  files = (known.get(flag) for flag in ("dev_file", "predict_file", "train_file", "data_dir"))
+  data = os.path.basename(os.path.normpath(next(filter(None, files), "") or ""))
+  return f"{what}: {data}" if what and data not in ("", ".", "..") else what
+
+
+def _is_sample(folder: str | None) -> bool:
+  """Tells whether data are the synthetic ones that come with the project."""
+  if not folder or filesystem.is_remote(folder):
+    return False
+  return os.path.realpath(folder).startswith(os.path.realpath(installation.SAMPLES) + os.sep)
 
 
 def json_in(folder: str, name: str) -> dict[str, Any]:
@@ -191,13 +238,15 @@ def curves_of(folder: str) -> event_files.Run | None:
 
 
 def usage_of(folder: str, example: dict[str, Any]) -> dict[str, str]:
-  """Returns three ways to use the model."""
+  """Returns three ways to use the model, with an item of the run's data where one is known."""
   named = shlex.quote(folder)
+  request = shlex.quote(json.dumps({"items": [example]}, ensure_ascii=False))
   return {
-    "A line of text for each example": f"python predict.py --init_checkpoint={named} < texts.txt",
-    "A page and a service": f"python serve.py --model={named}",
-    "Python": "from bert.predicting.predictor import Predictor\n"
-    f"Predictor.load({folder!r})([{example!r}])",
+    "Python": usage.in_python(folder, example),
+    "Lines of text": f"python predict.py --init_checkpoint={named} <<'END'\n"
+    f"{usage.as_line(example)}\nEND",
+    "A page and a service": f"python serve.py --model={named}\n"
+    f"curl -s localhost:8080/answer -d {request}",
   }
 
 

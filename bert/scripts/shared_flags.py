@@ -331,7 +331,11 @@ def define_training_flags(epochs: bool = True, pad_to_max_length: bool = True) -
       "Return to Python every N steps: on a TPU always, elsewhere only if given. Less overhead, "
       "same results, but progress is shown only that often.",
     )
-    flags.DEFINE_integer("keep_checkpoint_max", 5, "Keep the N newest checkpoints.")
+    flags.DEFINE_integer(
+      "keep_checkpoint_max",
+      5,
+      "Keep the N newest checkpoints; 0 keeps all, also the one before the first step.",
+    )
     flags.DEFINE_integer(
       "save_summary_steps",
       None,

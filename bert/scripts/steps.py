@@ -68,6 +68,7 @@ class Run:
     tokenizer: None where no text is read.
     teaching: what takes part in the run.
     labels: of the model's outputs, in their order, where the task has some. `read` sets them.
+    example: an item of the data, to try the model with. `read` sets it.
     estimator: trains, evaluates and predicts, once `run` has created it.
     informative: flags whose change, when the run is resumed, is only logged.
     ignored_in_eval: facts that may differ in a run that does not train.
@@ -92,6 +93,7 @@ class Run:
     self.tokenizer = tokenizer
     self.teaching = teaching or Teaching()
     self.labels: list[str] | None = None
+    self.example: dict[str, Any] | None = None
     self.estimator: Any = None
     self.informative = (*type(self).informative, *self.teaching.informative)
     self.ignored_in_eval = self.teaching.ignored_in_eval
@@ -108,7 +110,7 @@ class Run:
     fingerprint = self.checked_fingerprint()
     planned = self.plan() if self.settings.do_train else self.settings.without_training()
     self.settings = planned.with_summaries()
-    with run_files.written(self.settings, self.bert_config, self.labels):
+    with run_files.written(self.settings, self.bert_config, self.labels, self.example):
       self.estimator = self._create_estimator(fingerprint)
       if self.settings.do_train:
         self._train()
@@ -117,7 +119,8 @@ class Run:
     if self.settings.do_export:
       distribution.on_chief(self._export, checkpoint_path)
     if self.settings.get("report") and self.is_reported:
-      distribution.on_chief(on_request.module("report").write_at_end, self.settings)
+      write = on_request.module("report").write_at_end
+      distribution.on_chief(write, self.settings, self.example_passes())
     # At the end, where it is read; what was logged meanwhile has scrolled away.
     if warning := self._skipped_training or output_folder.nothing_loaded(self.settings):
       logging.warning("%s", warning)
@@ -158,6 +161,10 @@ class Run:
   def use(self, checkpoint_path: str | None) -> None:
     """Evaluates and predicts with the best weights, or, where it is None, with the newest."""
     raise NotImplementedError
+
+  def example_passes(self) -> int:
+    """Counts the examples that were computed: three times in training, forward and backward."""
+    return 3 * self.estimator.trained_steps * self.settings.train_batch_size
 
   @property
   def is_reported(self) -> bool:

@@ -49,6 +49,34 @@ def make(
   return task
 
 
+class NoItemError(command_line.UsageError):
+  """A task does not say what a `Predictor` takes of its examples."""
+
+
+def item_of(task: Any, example: Any) -> dict[str, Any]:
+  """Returns what the model takes of an example.
+
+  Raises:
+    NoItemError: the task does not say it.
+    UsageError: what it says is not a dict.
+  """
+  name = type(task).__name__
+  try:
+    item = task.item(example)
+  except AttributeError as error:
+    raise NoItemError(
+      f"the task {task.name} does not say what a Predictor takes of its examples ({error}). "
+      f"Write the method `item` of {name}: it returns a dict with "
+      f"{' and '.join(task.inputs)} of an example"
+    ) from None
+  if not isinstance(item, Mapping):
+    raise command_line.UsageError(
+      f"{name}.item returns a value of type {type(item).__name__}: return a dict with "
+      f"{' and '.join(task.inputs)}."
+    )
+  return dict(item)
+
+
 def items_of(
   task: Any, examples: Iterable[Any], where: str = "", otherwise: str = ""
 ) -> list[dict[str, Any]]:
@@ -64,12 +92,9 @@ def items_of(
     UsageError: the task does not say it.
   """
   try:
-    return [dict(task.item(example)) for example in examples]
-  except AttributeError as error:
-    raise command_line.UsageError(
-      f"{where}the task {task.name} does not say what a Predictor takes of its examples ({error}). "
-      f"Write its method `item`{otherwise}."
-    ) from None
+    return [item_of(task, example) for example in examples]
+  except NoItemError as error:
+    raise command_line.UsageError(f"{where}{error}{otherwise}.") from None
 
 
 def scores_of(

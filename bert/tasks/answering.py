@@ -62,6 +62,7 @@ class Answering:
     display: how an answer is best shown.
     has_raw_scores: whether `predictions` can list scores that are not probabilities yet.
     label_names: of the classes; empty where answers are none.
+    own_example: an item of the data of the run, see `usage.py`; None where none is known.
     tokenizer: of the model.
     max_seq_length: the number of tokens in a row, special ones included, at most.
   """
@@ -73,6 +74,7 @@ class Answering:
   # `entities`, `answer` (a part of a text), `choices`, or a plain table of its `values`.
   display: str = "values"
   label_names: Sequence[str] = ()
+  own_example: Item | None = None
 
   def __init__(self, kind: kinds.Kind, tokenizer: Any, max_seq_length: int):
     self.inputs = kind.inputs
@@ -161,9 +163,17 @@ class Answering:
 
   @property
   def example(self) -> dict[str, Any]:
-    """An item to try, and to show what the model takes."""
-    texts = dict(zip(self.inputs, _EXAMPLE_TEXTS, strict=False))
-    return {name: [text] if name in self.list_inputs else text for name, text in texts.items()}
+    """An item to try, and to show what the model takes: of the run's data, or a synthetic one."""
+    own = self.own_example
+    return (
+      dict(own) if own and set(own) <= set(self.inputs) else self.synthetic_example(self.inputs)
+    )
+
+  @classmethod
+  def synthetic_example(cls, inputs: Sequence[str]) -> dict[str, Any]:
+    """Returns an item of these inputs, for which no data are needed."""
+    texts = dict(zip(inputs, _EXAMPLE_TEXTS, strict=False))
+    return {name: [text] if name in cls.list_inputs else text for name, text in texts.items()}
 
   def item_schema(self) -> dict[str, Any]:
     """Describes an item that has its texts by name, as a JSON Schema.

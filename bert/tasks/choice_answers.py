@@ -34,10 +34,10 @@ class ChoiceAnswers(Answering):
     logits = np.concatenate([each["logits"] for each in scores])
     return {"choice": int(np.argmax(logits)), "probabilities": softmax(logits)}
 
-  @property
-  def example(self):
-    """A beginning, and ends to choose from."""
-    context, choices = self.inputs
+  @classmethod
+  def synthetic_example(cls, inputs):
+    """Returns a beginning, and ends to choose from."""
+    context, choices = inputs
     ends = ["opens an umbrella.", "waters the moon.", "is a Tuesday."]
     return {context: "It begins to rain, so she", choices: ends}
 

@@ -103,6 +103,7 @@ _KINDS = {
       mark="output_bias",
       keras=("TextClassificationHead",),
       data="bert.checks.sentence_data:SentenceData",
+      title="Text classification",
     ),
     Kind(
       "squad",
@@ -116,7 +117,7 @@ _KINDS = {
       keras=("QuestionAnsweringHead",),
       data="bert.checks.squad_data:SquadData",
       max_seq_length=384,
-      title="SQuAD",
+      title="Question answering",
     ),
     Kind(
       "ner",
@@ -141,7 +142,7 @@ _KINDS = {
       transformers="ForMultipleChoice",
       mark="output_weights",
       keras=("MultipleChoiceHead",),
-      title="SWAG",
+      title="Multiple choice",
     ),
     Kind(
       "similarity",
@@ -301,13 +302,13 @@ def _import_file(file: str) -> str:
     if not isinstance(error, Exception):
       raise
     reason = getattr(error, "msg", None) or str(error).partition("\n")[0]
-    line = _line_of(error, os.path.abspath(file))
+    line = line_of(error, os.path.abspath(file))
     raise ValueError(f"{file}, line {line}: {type(error).__name__}: {reason}") from error
   return name
 
 
-def _line_of(error: Exception, path: str) -> int | None:
-  """Finds the line of a file in which an error arose while the file was imported."""
+def line_of(error: Exception, path: str) -> int | None:
+  """Returns the last line of a file among those in which an error arose; None if there is none."""
   if isinstance(error, SyntaxError) and error.filename == path:
     return error.lineno
   lines = [

@@ -10,6 +10,7 @@ an own subclass of `Shown` from `Task.shown`, or one of those here. Python and N
 
 import dataclasses
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -244,13 +245,32 @@ class Numbers(Shown):
 
 
 def passages_of(item: Mapping[str, Any]) -> list[Passage]:
-  """Returns the texts of an item, one after another; those that are empty have no passage."""
-  found = []
-  for name, value in item.items():
-    for text in value if isinstance(value, (list, tuple)) else [value]:
-      if text:
-        found.append(Passage(name, str(text)))
-  return found
+  """Returns the texts of an item, one after another; one that is missing is empty."""
+  return [
+    Passage(name, "" if text is None else str(text))
+    for name, value in item.items()
+    for text in (value if isinstance(value, (list, tuple)) else [value])
+  ]
+
+
+def is_visible(text: str) -> bool:
+  r"""Tells whether a text has a character that is seen.
+
+  Example:
+    >>> is_visible(" a"), is_visible(" \u200b\n"), is_visible("")
+    (True, False, False)
+  """
+  return any(unicodedata.category(char)[0] not in "ZC" for char in text)
+
+
+def drop_unused(cases: Sequence[Case]) -> None:
+  """Removes the passages of names that are blank in all cases, such as a second text of no task.
+
+  Blank texts of other names stay: they are found in the data, and explain an answer.
+  """
+  used = {each.name for case in cases for each in case.passages if is_visible(each.text)}
+  for case in cases:
+    case.passages = [each for each in case.passages if each.name in used] or case.passages[:1]
 
 
 def in_words(value: Any) -> str:

@@ -133,9 +133,9 @@ class SpanAnswers(Answering):
     del label_names
     return {} if {"answer", "start", "end"} <= set(outputs) else None
 
-  @property
-  def example(self):
-    """A question that the paragraph answers."""
+  @classmethod
+  def synthetic_example(cls, inputs):
+    """Returns a question that the paragraph answers."""
     return {
       "question": "Who was its first programmer?",
       "context": "The Analytical Engine was designed by Charles Babbage. Its first programmer was "

@@ -116,10 +116,10 @@ class TagAnswers(Answering):
     what = f"the tag {answer['tags'][word]} of “{answer['words'][word]}”"
     return Explained(what, [weights], [window])
 
-  @property
-  def example(self):
-    """A sentence with names."""
-    [name] = self.inputs
+  @classmethod
+  def synthetic_example(cls, inputs):
+    """Returns a sentence with names."""
+    [name] = inputs
     return {name: "Ada Lovelace met Charles Babbage in London on 5 June 1833 ."}
 
   def predictions(self, answer, scores, raw_scores=False):

@@ -65,7 +65,8 @@ class RunConfig:
     model_dir: folder of checkpoints and event files.
     seed: determines initial values, dropout and (through `params["seed"]`) the order of the data.
     save_checkpoints_steps: save a checkpoint every N steps, and at step 0 and the end.
-    keep_checkpoint_max: number of newest checkpoints to keep.
+    keep_checkpoint_max: number of newest checkpoints to keep; 0 keeps all. Of fewer, that of step 0
+      is removed with the next one: its weights are those the run began with.
     save_summary_steps: write TensorBoard scalars every N steps.
     log_every_steps: log a progress line every N steps, where no progress bar is shown.
     steps_per_loop: steps per call from Python; more saves a little time per step, and changes no
@@ -95,7 +96,6 @@ class RunConfig:
     _check_at_least_one(
       self,
       "save_checkpoints_steps",
-      "keep_checkpoint_max",
       "save_summary_steps",
       "log_every_steps",
       "steps_per_loop",

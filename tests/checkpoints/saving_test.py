@@ -144,6 +144,18 @@ def test_other_numbers_are_kept(tmp_path, keep, kept):
   assert steps_in(tmp_path) == steps_listed(tmp_path) == ([1, 2, 3, 4] if kept == 4 else kept)
 
 
+@pytest.mark.parametrize(
+  ("state", "keep", "kept"),
+  [({"run": {}}, 5, [1, 2]), ({"run": {}}, 0, [0, 1, 2]), ({"fingerprint": {}}, 5, [0, 1, 2])],
+)
+def test_untrained_weights_of_a_run_go_with_the_next_step(tmp_path, state, keep, kept):
+  saving.save(str(tmp_path), 0, {"a": tf.zeros([2])}, state, keep=keep)
+  assert steps_in(tmp_path) == [0]
+  for step in (1, 2):
+    save(tmp_path, step, keep=keep)
+  assert steps_in(tmp_path) == steps_listed(tmp_path) == kept
+
+
 def test_after_going_back_the_abandoned_steps_go_first(tmp_path):
   for step in (10, 20, 30):
     save(tmp_path, step, keep=3)

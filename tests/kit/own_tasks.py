@@ -25,6 +25,7 @@ FILES = {
   "relations": ROOT / "examples" / "relations.py",
   "token_scores": ROOT / "examples" / "token_scores.py",
 }
+MORE = {"two_heads": ROOT / "examples" / "two_heads.py"}
 # Texts as their models take them: those of the rows 1 and 0.
 ITEMS = {
   "stars": ["it was good film", "it was bad film"],
@@ -41,7 +42,7 @@ def loaded(*names: str) -> Iterator[None]:
     patch.setenv(kinds.PLUGINS, "")
     patch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
     patch.setattr(kinds, "_FILES", dict(kinds._FILES))
-    kinds.load_plugins(*(str(FILES[name]) for name in names))
+    kinds.load_plugins(*(str({**FILES, **MORE}[name]) for name in names))
     yield
     for name in names:
       del sys.modules[name]
@@ -65,6 +66,8 @@ def rows(name: str) -> Iterator[dict[str, Any]]:
       first, second = (word, "film") if i % 2 else ("film", word)
       text = f"it was <e1>{first}</e1> it <e2>{second}</e2>"
       yield {"text": text, "label": "quality-thing" if i % 2 else "thing-quality"}
+    elif name == "two_heads":
+      yield {"text": f"it was {word} film", "label": word, "score": 4.5 if i % 2 else 1}
     else:
       scores = [0.0, 0.0, 2.0 if i % 2 else -2.0, 1, *[0.0] * (i // 10 * 4)]  # two are longer
       yield {"words": ["it", "was", word, "film", *["it"] * (i // 10 * 4)], "scores": scores}

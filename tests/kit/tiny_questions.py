@@ -54,6 +54,7 @@ def train_and_predict(model, folder, version_2, **more) -> Trained:
   write_squad(files["train_file"], contexts(NUM_TRAIN, 1, version_2), version_2=version_2)
   write_squad(files["predict_file"], contexts(NUM_DEV, 2, version_2), version_2=version_2)
   values = {**model, **files, "output_dir": folder / "out", "num_train_epochs": 10.0, **more}
+  values |= {"keep_checkpoint_max": 0}  # tests need the untrained weights
   if version_2:
     values["version_2_with_negative"] = True
   return Trained(

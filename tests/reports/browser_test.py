@@ -45,14 +45,16 @@ def test_a_cell_chooses_its_examples(browser, pages):
   with browsers.watched_page(browser) as page:
     page.set_content(pages["classes"])
     shown = page.locator(".case:visible")
-    assert shown.count() == 4
+    assert shown.count() == 1, "the others are right, and folded up"
+    page.locator('[data-cell="1-1"] button').click()
+    assert shown.count() == 2
     page.locator('[data-cell="1-0"] button').click()
     assert shown.count() == 1
     assert page.locator("#filter").text_content() == (
       "1 shown of 1: gold “yes”, predicted “no”. Show all"
     )
     page.get_by_role("button", name="Show all").click()
-    assert shown.count() == 4
+    assert shown.count() == 1
     assert page.locator('[data-cell="0-1"] button').is_disabled()
 
 
@@ -67,9 +69,38 @@ def test_row_names_of_a_wide_matrix_stay_whole_on_a_phone(browser, pages):
     assert max(heights) < 60, "letters below each other"
 
 
+def test_a_narrow_table_shows_that_it_scrolls(browser, pages):
+  with browsers.watched_page(browser, 375, "light") as page:
+    page.set_content(pages["entities"])
+    page.add_style_tag(content=".matrix td { min-width: 12rem }")
+    style = "(e) => getComputedStyle(e).maskImage"
+    table = page.locator(".scrolled:has(.matrix)")
+    mask = table.evaluate(style)
+    assert mask.startswith("linear-gradient"), "there is more to the right"
+    table.evaluate("(e) => { e.scrollLeft = e.scrollWidth }")
+    page.wait_for_timeout(100)
+    assert page.locator(".scrolled:has(.matrix)").evaluate(style) != mask
+    page.set_viewport_size({"width": 1280, "height": 800})
+    whole = page.locator(".scrolled:not(:has(.matrix))").first
+    assert whole.evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
+    assert whole.evaluate(style) == "none"
+
+
+def test_meters_begin_at_one_line(browser, pages):
+  with browsers.watched_page(browser, 1280, "light") as page:
+    page.set_content(pages["classes"])
+    lefts = page.evaluate(
+      "[...document.querySelectorAll('.table')].map((table) =>"
+      " [...table.querySelectorAll('.meter')].map((e) => e.getBoundingClientRect().left))"
+    )
+    assert any(len(each) > 1 for each in lefts)
+    assert all(len(set(each)) <= 1 for each in lefts), lefts
+
+
 def test_without_scripts_all_is_there(browser, pages):
   with browsers.watched_page(browser, java_script_enabled=False) as page:
     page.set_content(pages["classes"])
+    page.locator("#further > summary").click()
     assert page.locator(".case:visible").count() == 4
     assert page.locator("button:visible").count() == 0
     page.set_content(pages["two of classes"])

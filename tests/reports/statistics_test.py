@@ -69,6 +69,27 @@ def test_the_most_wrong_come_first_and_typical_ones_are_in_the_middle():
   assert statistics.typical([shown.Case([], None, "")], 3) == []
 
 
+def test_only_wrong_ones_are_the_most_wrong():
+  def cases(rights):
+    found = enumerate(rights)
+    return [shown.Case([], None, "", is_right=right, loss=float(n)) for n, right in found]
+
+  assert statistics.most_wrong(cases([True, False, False, True])) == [2, 1]
+  assert statistics.most_wrong(cases([True, True])) == [1, 0], "none is wrong"
+  assert statistics.most_wrong(cases([None, False, True])) == [2, 1, 0], "not all are known"
+
+
+def test_classes_and_types_with_few_examples_are_named():
+  examples = made_up_runs.of_classes()
+  examples.label_counts = {"no": 10, "yes": 9, "odd": 0}
+  assert statistics.rare_classes(examples) == {"odd": 0, "yes": 9}
+  assert statistics.rare_classes(made_up_runs.of_entities()) == {"LOC": 1, "PER": 2}
+  entities = made_up_runs.of_entities()
+  entities.total = 50
+  assert statistics.rare_classes(entities) == {}, "of a sample it is not known"
+  assert statistics.rare_classes(made_up_runs.of_numbers()) == {}
+
+
 def test_labels_are_in_doubt_where_the_model_is_as_sure_as_usual_of_another():
   shares = [(0.1, 0.9), (0.2, 0.8), (0.7, 0.3), (0.1, 0.9), (0.4, 0.6)]
   answers = [{"probabilities": np.array(each)} for each in shares]

@@ -26,6 +26,7 @@ def mrpc(model, tmp_path_factory) -> Trained:
   write_mrpc(data)
   values = {**model, "task_name": "MRPC", "data_dir": data, "output_dir": out}
   values["num_train_epochs"] = 8.0
+  values["keep_checkpoint_max"] = 0  # tests need the untrained weights
   script = Script(run_classifier)
   return Trained(
     values, out, script.run_well(**values, do_train=True, do_eval=True, do_predict=True)

@@ -53,6 +53,7 @@ def trained(model_files, tmp_path_factory) -> Trained:
     "train_batch_size": 8,
     "learning_rate": 0.01,
     "num_train_epochs": 4.0,
+    "keep_checkpoint_max": 0,
   }
   done = script.run_well(**values, do_train=True, do_eval=True, do_predict=True)
   return Trained(values, out, done)

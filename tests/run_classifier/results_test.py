@@ -42,7 +42,7 @@ def test_files_of_a_run(mrpc):
   record_files = {"train.tf_record", "eval.tf_record", "predict.tf_record"}
   manifests = {f".{name}.manifest.json" for name in record_files}
   results = {"eval_results.txt", "test_results.tsv", "predictions.tsv"}
-  of_model = {"bert_config.json", "vocab.txt", "label_map.json", *OF_TRAINING}
+  of_model = {"bert_config.json", "vocab.txt", "example.json", "label_map.json", *OF_TRAINING}
   own = {*checkpoints, *record_files, *manifests, *results, *of_model}
   assert names == {*own, "checkpoint", "dev_summary.json", "eval"}
 
@@ -55,6 +55,10 @@ def test_the_folder_is_a_model_that_needs_no_other_flag(mrpc, tmp_path):
   config = json.loads((tmp_path / "mrpc" / "config.json").read_text())
   assert config["id2label"] == {"0": "0", "1": "1"}
   found = load_run.find_run(mrpc.out)
+  example = json_in(mrpc.out / "example.json")
+  dev = (mrpc.flags["data_dir"] / "dev.tsv").read_text(encoding="utf-8").splitlines()
+  assert list(example.values()) == dev[1].split("\t")[3:]
+  assert load_run.answering_of(found)[0].example == example
   assert found.vocab_file == str(mrpc.out / "vocab.txt")
   assert found.config.to_dict().items() >= json_in(mrpc.flags["bert_config_file"]).items()
   assert load_model(str(mrpc.out), max_seq_length=16)[2] == found.prefix

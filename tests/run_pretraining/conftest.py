@@ -22,6 +22,7 @@ def trained(model, tmp_path_factory) -> Trained:
   """One run that trains and evaluates. Tests only read its folder."""
   out = tmp_path_factory.mktemp("out") / "pretraining"
   values = {**model, "output_dir": out, "num_train_steps": 60, "max_eval_steps": 5}
+  values["keep_checkpoint_max"] = 0  # tests need the untrained weights
   script = Script(run_pretraining)
   done = script.run_well(**values, do_train=True, do_eval=True, save_summary_steps=5)
   return Trained(values, out, done)

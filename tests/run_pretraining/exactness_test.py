@@ -28,6 +28,7 @@ def test_the_loss_without_next_sentences(model, tmp_path):
   path = tmp_path / "train.tfrecord"
   write_with_facts(path, make_records(16), no_next_sentence=True)
   values = {**model, "input_file": path, "num_train_steps": 2, "do_train": True}
+  values["keep_checkpoint_max"] = 0
   warned = run_well(**values, output_dir=tmp_path / "with").err
   assert f"{path}: written with --no_next_sentence, so its next_sentence_labels are all 0" in warned
   values["objective"] = "mlm"

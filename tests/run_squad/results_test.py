@@ -46,7 +46,7 @@ def test_files_of_a_run(v1, v2):
     record_files = {"train.tf_record", "eval.tf_record"}
     manifests = {f".{name}.manifest.json" for name in record_files}
     answers = {"predictions.json", "nbest_predictions.json", "predictions_detailed.jsonl"}
-    of_model = {"bert_config.json", "vocab.txt", *OF_TRAINING}
+    of_model = {"bert_config.json", "vocab.txt", "example.json", *OF_TRAINING}
     assert names == {
       *(checkpoints | record_files | manifests | answers | extra | of_model),
       *("checkpoint", "dev_summary.json", "eval_results.txt"),

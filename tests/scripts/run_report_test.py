@@ -3,13 +3,19 @@
 Alone: python -m pytest tests/scripts/run_report_test.py (seconds)
 """
 
+import json
 import os
+import shlex
+import sys
 import types
 
 import pytest
 
+from bert.io import installation
+from bert.model.configuration import BertConfig
 from bert.reports.subject import Subject
-from bert.scripts import run_report, run_subject
+from bert.scripts import answered_examples, run_report, run_subject
+from bert.tasks import kinds
 
 
 @pytest.fixture
@@ -47,6 +53,69 @@ def test_a_student_names_its_teacher(tmp_path):
   assert said == {"learned from": f"{tmp_path}, 6 layers of 384, accuracy 0.8063725"}
   assert run_subject.teacher_of({"teacher": "gone"}) == {"learned from": "gone"}
   assert run_subject.teacher_of({}) == {}
+
+
+def test_the_work_of_the_run_limits_what_is_answered(settings, asked):
+  run_report.write_at_end(settings, 1234)
+  assert asked[0].run_passes == 1234
+
+
+@pytest.mark.mutation("bert.scripts.answered_examples:_left", "constant 0.05")
+def test_answers_cost_a_twentieth_of_a_run():
+  base, tiny = BertConfig(30522), BertConfig(1000, 128, 2, 2, 512)
+  affordable = answered_examples.affordable
+  assert affordable(base, 128, None) == affordable(tiny, 128, None) == sys.maxsize
+  mrpc = 3 * 3 * 3668  # passes of three epochs
+  # A twentieth of the passes, less what it takes to load twelve layers: 12 * 2e10 / 2.2e10.
+  assert affordable(base, 128, mrpc + 408) == pytest.approx(0.05 * (mrpc + 408) - 11, abs=1)
+  assert affordable(base, 128, 408) == 0, "evaluated only: not once more"
+  assert affordable(tiny, 64, 100) > 2000, "three seconds are always free"
+
+
+def test_what_would_take_too_long_is_said(monkeypatch):
+  def fail(*_):
+    raise answered_examples.TooLongError("too long.")
+
+  monkeypatch.setattr(answered_examples, "examples_of", fail)
+  subject = Subject("out/a run", "MRPC", {"eval_accuracy": "0.5"}, "eval_accuracy")
+  run_subject._answer(subject, None, None, None, None, run_subject.Chosen())
+  assert subject.examples is None
+  [said] = subject.missing
+  assert said == "There are no examples: too long. They come with: python report.py 'out/a run'"
+
+
+@pytest.mark.parametrize(
+  ("known", "name", "title"),
+  [
+    ({"task_name": "MRPC", "data_dir": "glue/MRPC"}, "sentences", "MRPC"),
+    (
+      {"task_name": "MRPC", "data_dir": str(installation.SAMPLES / "MRPC")},
+      "sentences",
+      "MRPC, a synthetic sample",
+    ),
+    ({"task_name": "csv", "data_dir": "./reviews"}, "sentences", "Text classification: reviews"),
+    (
+      {"task_name": "CSV", "train_file": "a/t.csv", "problem_type": "regression"},
+      "sentences",
+      "Text scores: t.csv",
+    ),
+    ({"task_name": "own", "data_dir": "data/x/"}, "sentences", "own: x"),
+    ({"data_dir": "conll", "dev_file": "conll/dev.txt"}, "ner", "Named entities: dev.txt"),
+    ({}, "swag", "Multiple choice"),
+    ({}, "", ""),
+  ],
+)
+def test_the_title_says_what_the_data_are(known, name, title):
+  assert run_subject.title_of(known, kinds.find(name) if name else None) == title
+
+
+def test_the_lines_to_use_a_model_hold_its_own_text():
+  usage = run_subject.usage_of("out/a run", {"text_a": "It's late."})
+  python, lines, service = usage.values()
+  assert python.endswith("Predictor.load('out/a run')\npredictor([{'text_a': \"It's late.\"}])")
+  assert lines == "python predict.py --init_checkpoint='out/a run' <<'END'\nIt's late.\nEND"
+  body = json.dumps({"items": [{"text_a": "It's late."}]})
+  assert shlex.split(service)[-1] == body
 
 
 @pytest.mark.mutation("bert.scripts.run_report:failing_as_warning", "except Exception")

@@ -138,7 +138,7 @@ def test_precedence_checkpoint_then_init_checkpoint_then_random(tmp_path, caplog
   caplog.clear()
 
   params = {"init": source}
-  make(tmp_path / "run", params).train(train_input_fn, 2)
+  make(tmp_path / "run", params, keep_checkpoint_max=0).train(train_input_fn, 2)
   assert "RANDOM" not in caplog.text
   first, initial = tensors(source), tensors(str(tmp_path / "run" / "model.ckpt-0"))
   np.testing.assert_array_equal(first["toy/kernel"], initial["toy/kernel"])
@@ -153,7 +153,7 @@ def test_precedence_checkpoint_then_init_checkpoint_then_random(tmp_path, caplog
 
 def test_the_first_checkpoint_is_written_while_the_first_step_is_computed(tmp_path, monkeypatch):
   """It holds what the run begins with, however late that reaches the disk."""
-  make(tmp_path / "plain").train(train_input_fn, 1)
+  make(tmp_path / "plain", keep_checkpoint_max=0).train(train_input_fn, 1)
   save, begun, computed = saving.save, threading.Event(), threading.Event()
 
   def slow(directory, step, *arguments, **options):
@@ -179,7 +179,7 @@ def test_the_first_checkpoint_is_written_while_the_first_step_is_computed(tmp_pa
 
   monkeypatch.setattr(saving, "save", slow)
   monkeypatch.setattr(TrainingGraph, "__init__", announcing)
-  make(tmp_path / "slow").train(train_input_fn, 1)
+  make(tmp_path / "slow", keep_checkpoint_max=0).train(train_input_fn, 1)
   for step in (0, 1):
     assert_same_tensors(*(str(tmp_path / x / f"model.ckpt-{step}") for x in ("plain", "slow")))
   first, last = (tensors(str(tmp_path / "slow" / f"model.ckpt-{step}")) for step in (0, 1))
@@ -213,10 +213,10 @@ def test_evaluation_takes_the_path_then_the_newest_then_init(tmp_path):
 
 def test_training_from_scratch_forgets_what_was_evaluated(tmp_path):
   make(tmp_path / "source", seed=1).train(train_input_fn, 4)
-  model = make(tmp_path / "a")
+  model = make(tmp_path / "a", keep_checkpoint_max=0)
   model.evaluate(eval_input_fn, checkpoint_path=str(tmp_path / "source"))
   model.train(train_input_fn, 2)
-  make(tmp_path / "b").train(train_input_fn, 2)
+  make(tmp_path / "b", keep_checkpoint_max=0).train(train_input_fn, 2)
   assert_same_tensors(*(str(tmp_path / x / "model.ckpt-0") for x in "ab"))
 
 

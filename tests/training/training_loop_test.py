@@ -121,7 +121,7 @@ def test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing(tmp_path,
   model = make(tmp_path, steps_per_loop=steps_per_loop, save_checkpoints_steps=5)
   with pytest.raises(TrainingDivergedError, match=r"loss of step 7 is nan.*after step 5"):
     model.train(input_fn, 15)
-  assert [step for step, _ in finding.list_checkpoints(str(tmp_path))] == [0, 5]
+  assert [step for step, _ in finding.list_checkpoints(str(tmp_path))] == [5]
   make(tmp_path).train(train_input_fn, 6)
 
 
@@ -196,11 +196,13 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number)
 # What is written and shown.
 
 
-def test_checkpoints_at_zero_each_period_and_the_end(tmp_path):
+def test_checkpoints_at_each_period_and_the_end(tmp_path):
   make(tmp_path, save_checkpoints_steps=4, keep_checkpoint_max=3).train(train_input_fn, 10)
   assert [step for step, _ in finding.list_checkpoints(str(tmp_path))] == [4, 8, 10]
   make(tmp_path / "short").train(train_input_fn, 2)
-  assert [step for step, _ in finding.list_checkpoints(str(tmp_path / "short"))] == [0, 2]
+  assert [step for step, _ in finding.list_checkpoints(str(tmp_path / "short"))] == [2]
+  make(tmp_path / "all", keep_checkpoint_max=0).train(train_input_fn, 2)
+  assert [step for step, _ in finding.list_checkpoints(str(tmp_path / "all"))] == [0, 2]
 
 
 def test_summaries_for_tensorboard(tmp_path):
