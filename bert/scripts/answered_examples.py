@@ -151,8 +151,8 @@ def affordable(config: BertConfig, tokens: float, run_passes: int | None) -> int
 
 def _flops(config: BertConfig, tokens: float) -> float:
   """Returns the operations of the products with weights: two for each, in all layers."""
-  width = config.hidden_size
-  return config.num_hidden_layers * tokens * (8.0 * width**2 + 4.0 * width * config.intermediate_size)
+  width, inner = config.hidden_size, config.intermediate_size
+  return config.num_hidden_layers * tokens * (8.0 * width**2 + 4.0 * width * inner)
 
 
 def _left(config: BertConfig, of_one: float, run_passes: int) -> float:
