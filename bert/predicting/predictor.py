@@ -13,7 +13,7 @@ Items and results of fine-tuned models:
 
   run_classifier.py  a text, or (text_a, text_b)  label and probabilities, or score
   run_squad.py       (question, context)          answer, and its first and last + 1 character
-  run_ner.py         a text                       words, tags, where each starts and ends; entities
+  run_ner.py         a text, or {"words": [...]}  words, tags, where each starts and ends; entities
   run_swag.py        (context, [choice, ...])     choice, and the probability of each
   run_similarity.py  (text_a, text_b)             similarity, the cosine of the two vectors
 
@@ -59,7 +59,7 @@ from bert.predicting.processors import (
 )
 from bert.predicting.row_batches import RowBatches
 from bert.predicting.sentence_vectors import INPUTS, batching, layer_vectors
-from bert.tasks.answering import Answering, Row
+from bert.tasks.answering import Answering, Row, check_known
 
 __all__ = ["Predictor", "name_texts"]
 
@@ -205,6 +205,7 @@ class Predictor:
     do_lower_case: bool | None = None,
     max_seq_length: int | None = 128,
     batch_size: int = 32,
+    chunk_size: int | None = None,
     dtype: str = "float32",
     batch_invariant: bool = False,
     engine: str = "tensorflow",
@@ -220,6 +221,7 @@ class Predictor:
       pooling: see `layer_vectors`; by default that of the model, if `run_similarity.py` or
         sentence-transformers trained it, else `mean`.
       batch_size: texts in a batch; more of short ones, see `sentence_vectors`.
+      chunk_size: see `__init__`; by default as many as have vectors of 256 MiB, up to 64 batches.
       dtype: of matrix products.
       batch_invariant: whether a text's vectors have the same bits whatever texts are around it, and
         whatever `batch_size` is; see `fixed_batch_shapes.py`.
@@ -239,8 +241,7 @@ class Predictor:
 
       model = load_export.read_encoder(init_checkpoint, layers, pooling, vocab_file)
       found = load_export.load(init_checkpoint, model, engine, precision, pooling=pooling)
-      sizes: dict[str, Any] = {"batch_size": batch_size, "batch_invariant": batch_invariant}
-      return cls._of_encoder(found, model, max_seq_length=max_seq_length, **sizes)
+      return cls._of_encoder(found, model, batch_size, batch_invariant, chunk_size, max_seq_length)
     config, tokenizer, prefix = load_model(
       init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length
     )
@@ -248,6 +249,8 @@ class Predictor:
     pooling = sentence_pooling.choose(pooling, prefix, "mean")
     indexes = [layers] if isinstance(layers, int) else list(layers)
     batches = batching(config, len(indexes), pooling, max_seq_length, batch_size, batch_invariant)
+    if chunk_size is not None:
+      batches = batches._replace(chunk_size=chunk_size)
     build = layer_vectors(config, indexes, pooling, dtype, batch_shapes=batches.batch_shapes)
 
     processor = VectorProcessor(tokenizer, max_seq_length, pooling, isinstance(layers, int))
@@ -261,6 +264,7 @@ class Predictor:
     model: Any,
     batch_size: int,
     batch_invariant: bool,
+    chunk_size: int | None,
     max_seq_length: int | None = None,
   ) -> "Predictor":
     """Encodes texts with an engine of `load_export`, and the `Described` model that it computes."""
@@ -273,7 +277,8 @@ class Predictor:
     batches = batching(model.config, 1, "mean", length, batch_size)
     batch_tokens = 0 if batch_invariant else batches.batch_tokens
     processor = VectorProcessor(tokenizer, length)
-    return cls.of_halves(processor, engine, batch_size, batches.chunk_size, batch_tokens)
+    chunk_size = batches.chunk_size if chunk_size is None else chunk_size
+    return cls.of_halves(processor, engine, batch_size, chunk_size, batch_tokens)
 
   @classmethod
   def load(
@@ -286,7 +291,7 @@ class Predictor:
     vocab_file: str | None = None,
     dtype: str = "float32",
     batch_size: int = 32,
-    chunk_size: int = 1024,
+    chunk_size: int | None = None,
     batch_invariant: bool = False,
     **options,
   ) -> "Predictor":
@@ -304,7 +309,7 @@ class Predictor:
       vocab_file: by default that in the folder, or in its export.
       dtype: of matrix products, of TensorFlow.
       batch_size: rows in a batch. An item is one row, or one for each window or choice.
-      chunk_size: see `__init__`.
+      chunk_size: see `__init__`; by default 1024, of an encoder as in `from_checkpoint`.
       batch_invariant: whether an answer has the same bits whatever items are around it: each row
         is then computed alone.
       **options: settings to change: `max_seq_length` of any model, and what `of_run` of its
@@ -324,19 +329,21 @@ class Predictor:
     from bert.predicting import load_export, load_run
 
     registry.check_name(engine, ("auto", *registry.NAMES))
-    sizes: dict[str, Any] = {"batch_size": batch_size, "batch_invariant": batch_invariant}
+    sizes = (batch_size, 1024 if chunk_size is None else chunk_size, batch_invariant)
     if load_export.is_export(folder):
       model = load_export.read(folder, vocab_file)
+      if model.kind is None:
+        check_known("An encoder", options, ["max_seq_length"])
       answering = load_export.answering_of(model, **options) if model.kind else None
       found = load_export.load(folder, model, engine, precision, threads)
       if answering is None:
-        return cls._of_encoder(found, model, **sizes, **options)
-      return cls.of_engine(found, answering, chunk_size=chunk_size, **sizes)
+        return cls._of_encoder(found, model, batch_size, batch_invariant, chunk_size, **options)
+      return cls.of_engine(found, answering, *sizes)
     registry.check_not_of_export(folder, engine, precision)
     run = load_run.find_run(folder, vocab_file)
     answering, head = load_run.answering_of(run, **options)
     compute = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
-    return cls.of_engine(compute, answering, chunk_size=chunk_size, **sizes)
+    return cls.of_engine(compute, answering, *sizes)
 
   @classmethod
   def from_run(cls, output_dir: str | os.PathLike, **options) -> "Predictor":
