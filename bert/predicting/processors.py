@@ -51,6 +51,7 @@ class Processor:
   max_seq_length: int | None = None
   has_scores: bool = True
   answering: Answering | None = None
+  other_schemas: Sequence[Mapping[str, Any]] = ()  # of items in other forms than texts by name
 
   def featurize(self, item: Any) -> ItemRows:
     """Makes the rows of an item.
@@ -98,10 +99,11 @@ class AnswerProcessor(Processor):
     self.needs_pairs = answering.needs_pairs
     self.padding = answering.padding
     self.max_seq_length = answering.max_seq_length
+    self.other_schemas = answering.other_schemas()
 
   def featurize(self, item):
     """See `Processor`."""
-    texts = named_texts(self, item)
+    texts = self.answering.other_item(item) or named_texts(self, item)
     return ItemRows(texts, self.answering.rows(texts))
 
   def finish(self, rows, outputs):
