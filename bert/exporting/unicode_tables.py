@@ -202,7 +202,7 @@ def _needs_neighbours_or_room(char: str, result: str) -> bool:
 
 def _slow_tables(tokenizer: tokenization.BasicTokenizer) -> SlowTables:
   pool: list[int] = []
-  lower = str.lower if tokenizer.do_lower_case else str
+  lower: Callable[[str], str] = str.lower if tokenizer.do_lower_case else str
   strips = tokenizer.strips
   expansion = _paged(
     lambda text: [_expansion_cell(char, lower(char), strips, pool) for char in text]

@@ -87,7 +87,7 @@ def words_with_spans(basic_tokenizer, text: str) -> Iterator[tuple[str, list[Spa
 
 
 def _lower_with_spans(basic_tokenizer, word: str, spans: list[Span]) -> tuple[str, list[Span]]:
-  lower = str.lower if basic_tokenizer.do_lower_case else str
+  lower: Callable[[str], str] = str.lower if basic_tokenizer.do_lower_case else str
   strip = basic_tokenizer._run_strip_accents if basic_tokenizer.strips else str
   lowered = lower(word)  # the whole word, since a sigma at its end becomes another letter
   stripped = strip(lowered)
