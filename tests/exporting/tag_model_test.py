@@ -99,7 +99,8 @@ def test_labels_of_run_ner(trained, stride):
   texts = [" ".join(words) for words in sentences()]
   outputs = in_python(model(tf.constant(texts)))
   assert outputs["words"] == sentences()
-  assert len({tag for row in outputs["tags"] for tag in row}) > 1
+  if stride is None:
+    assert len({tag for row in outputs["tags"] for tag in row}) > 1
   assert_labels_are_those_of_training(outputs, trained, stride)
   for text, words, starts, ends in zip(
     texts, outputs["words"], outputs["starts"], outputs["ends"], strict=True

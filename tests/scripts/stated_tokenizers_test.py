@@ -71,7 +71,7 @@ def test_a_run_and_its_exports(folder, tmp_path):
   tiny_sentences.write_rows(
     tmp_path,
     "train.csv",
-    *(["text,label"], *([f"{word} {i},{word}"] for i in "ab" for word in TEXTS)),
+    *(["text_a,label"], *([f"{word} {i},{word}"] for i in "ab" for word in TEXTS)),
   )
   flags = {"task_name": "csv", "data_dir": tmp_path, "init_checkpoint": folder}
   Script(run_classifier).run_well(
