@@ -304,6 +304,7 @@ def _resize_vocab(prefix: str, files: ModelFiles) -> None:
   _write_config({**config, "vocab_size": len(new_tokens)})
   vocab_file = os.path.join(FLAGS.output_dir, vocabulary_kind.VOCABULARY)
   vocabulary_file.write_tokens(vocab_file, new_tokens)
+  _write_files(tokenizer_kinds.kept_settings(files.vocabulary, with_case=True))
   facts, settings = _task_of(prefix)
   if facts:
     digest = vocabulary_hash(load_vocab(vocab_file))
@@ -391,9 +392,8 @@ def _from_transformers(prefix: str, files: ModelFiles) -> None:
   _write_config(config)
   if files.vocabulary:
     _copy_vocabulary(files.vocabulary)
-  elif tokens := transformers_folder.read_tokens(prefix):
-    path = os.path.join(FLAGS.output_dir, vocabulary_kind.VOCABULARY)
-    vocabulary_file.write_tokens(path, tokens)
+  elif refusal := model_files.tokenizer_refusal(prefix):
+    logging.warning("No vocabulary is written. %s", refusal)
   _write_checkpoint(prefix, tensors, *_task_of(prefix))
 
 
@@ -431,8 +431,12 @@ def _task_of(prefix: str) -> tuple[dict, dict]:
 
 
 def _copy_vocabulary(path: str) -> None:
-  name = vocabulary_kind.saved_vocabulary_name(path)
-  atomic_files.write_bytes(os.path.join(FLAGS.output_dir, name), tokenizer_kinds.kept_content(path))
+  _write_files(tokenizer_kinds.kept_files(path, with_case=True))
+
+
+def _write_files(contents: Mapping[str, bytes]) -> None:
+  for name, content in contents.items():
+    atomic_files.write_bytes(os.path.join(FLAGS.output_dir, name), content)
 
 
 def _write_config(config: Mapping) -> None:

@@ -269,8 +269,8 @@ class Tagging(Task):
     return labels, [each.max(axis=-1) for each in words]
 
   def item(self, example):
-    """Returns the sentence."""
-    return {"text": " ".join(example.words)}
+    """Returns the words of the sentence."""
+    return {"words": list(example.words)}
 
   def gold(self, example):
     """Returns the labels of the words, in the scheme of the model."""

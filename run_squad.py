@@ -40,7 +40,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.steps import log_sizes
-from bert.tasks import constant_answers, spans_shown, squad_features, squad_scores
+from bert.tasks import answer_texts, constant_answers, spans_shown, squad_features, squad_scores
 from bert.tasks.answer_texts import get_final_text
 from bert.tasks.squad import SquadExample, read_squad_examples
 from bert.tasks.squad_answers import (
@@ -539,7 +539,7 @@ class QuestionAnswering(Task):
       results,
       settings.n_best_size,
       settings.max_answer_length,
-      settings.do_lower_case,
+      answer_texts.splitting_of(self.tokenizer),
       **self._answer_options(),
       verbose_logging=settings.verbose_logging,
     )

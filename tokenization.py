@@ -182,27 +182,34 @@ def convert_ids_to_tokens(inv_vocab: Mapping[int, str], ids: Iterable[int]) -> l
 
 def load_tokenizer(
   vocab_file: str | bytes | os.PathLike,
-  do_lower_case: bool = True,
+  do_lower_case: bool | None = None,
   special_tokens: Sequence[str] = (),
 ) -> Tokenizer:
   """Returns the tokenizer of a model, of the kind that its vocabulary file is for.
+
+  Files of transformers beside the vocabulary are honored: see `io/tokenizer_settings.py`.
 
   Args:
     vocab_file: a `vocab.txt` for `FullTokenizer`, or a sentencepiece model for
       `sentence_pieces.SentencePieceTokenizer`. The content decides, whatever the name
       is; a name that ends in `.model` is read as nothing else. One that ends in `.json` is for
       `byte_pairs.BytePairTokenizer`.
-    do_lower_case: True for uncased models; a byte-level BPE keeps the case.
+    do_lower_case: True for uncased models, by default as the files say, else True; a byte-level BPE
+      keeps the case.
     special_tokens: see `FullTokenizer`.
 
   Raises:
-    VocabularyError: the file cannot be used, or lacks one of `special_tokens`.
+    VocabularyError: the file cannot be used, lacks one of `special_tokens`, or is of a tokenizer
+      that is not supported.
     MissingExtraError: the library of such files is not installed.
   """
   vocab_file = os.fsdecode(vocab_file)
-  kind = tokenizer_kinds.of(vocab_file)
-  tokenizer: Callable[..., Tokenizer] = kind.TOKENIZER if kind else FullTokenizer
-  return tokenizer(vocab_file, do_lower_case, special_tokens)
+  stated = vocabulary_file.supported_settings(vocab_file)
+  if do_lower_case is None:
+    do_lower_case = stated.do_lower_case is not False
+  if kind := tokenizer_kinds.of(vocab_file):
+    return kind.TOKENIZER(vocab_file, do_lower_case, special_tokens)
+  return FullTokenizer(vocab_file, do_lower_case, special_tokens, **stated.splitting)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -269,7 +276,8 @@ class FullTokenizer(Tokenizer):
     do_lower_case: bool = True,
     special_tokens: Sequence[str] = (),
     *,
-    strip_accents: bool = True,
+    strip_accents: bool | None = None,
+    tokenize_chinese_chars: bool = True,
     drop_unassigned: bool = False,
   ):
     """Reads the vocabulary.
@@ -280,6 +288,7 @@ class FullTokenizer(Tokenizer):
       special_tokens: such as `("[MASK]",)`: exact occurrences in a text stay one token. By default
         there are none, as in the original: `[MASK]` becomes `[`, `mask`, `]`.
       strip_accents: see `BasicTokenizer`.
+      tokenize_chinese_chars: see `BasicTokenizer`.
       drop_unassigned: see `BasicTokenizer`.
 
     Raises:
@@ -293,7 +302,10 @@ class FullTokenizer(Tokenizer):
       )
     super().__init__(vocab_file, vocab, special_tokens)
     self.basic_tokenizer = BasicTokenizer(
-      do_lower_case, strip_accents=strip_accents, drop_unassigned=drop_unassigned
+      do_lower_case,
+      strip_accents=strip_accents,
+      tokenize_chinese_chars=tokenize_chinese_chars,
+      drop_unassigned=drop_unassigned,
     )
     self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)
     self._tables: dict[str, tuple] = {}  # kind -> settings, vocabulary, table of words
@@ -393,7 +405,8 @@ class FullTokenizer(Tokenizer):
     if made_for != settings or made_from is not vocab:
       values = vocab if kind == "ids" else {token: token for token in vocab}
       plain = self._ids_step_by_step if kind == "ids" else self._tokenize_step_by_step
-      table = WordTable(values, plain, basic.do_lower_case, max_chars, MAX_WORDS)
+      cuts = basic.tokenize_chinese_chars
+      table = WordTable(values, plain, basic.do_lower_case, max_chars, MAX_WORDS, cuts)
       self._tables[kind] = settings, vocab, table
     return table.look_up
 
@@ -422,25 +435,39 @@ class BasicTokenizer:
   """
 
   def __init__(
-    self, do_lower_case: bool = True, *, strip_accents: bool = True, drop_unassigned: bool = False
+    self,
+    do_lower_case: bool = True,
+    *,
+    strip_accents: bool | None = None,
+    tokenize_chinese_chars: bool = True,
+    drop_unassigned: bool = False,
   ):
     """Sets what is done to words.
 
     Args:
       do_lower_case: lower-case words, and drop their accents.
-      strip_accents: False keeps accents when lower-casing (ELECTRA's `--no-strip-accents`).
+      strip_accents: whether accents are dropped; by default if words are lower-cased. False is
+        ELECTRA's `--no-strip-accents`.
+      tokenize_chinese_chars: whether each Chinese character is a word.
       drop_unassigned: drop surrogates, private and unassigned characters (Cs, Co, Cn), too, as
         ELECTRA's tokenizer does; BERT's keeps them.
     """
     self.do_lower_case = do_lower_case
     self.strip_accents = strip_accents
+    self.tokenize_chinese_chars = tokenize_chinese_chars
     self.drop_unassigned = drop_unassigned
     self._spacing_table = CharacterTable(self._space_if_chinese)
 
   @property
-  def settings(self) -> tuple[bool, bool, bool]:
+  def settings(self) -> tuple[bool, bool | None, bool, bool]:
     """All that decides the result, unless a step was overridden."""
-    return self.do_lower_case, self.strip_accents, self.drop_unassigned
+    chinese = self.tokenize_chinese_chars
+    return self.do_lower_case, self.strip_accents, chinese, self.drop_unassigned
+
+  @property
+  def strips(self) -> bool:
+    """Whether accents are dropped."""
+    return self.do_lower_case if self.strip_accents is None else self.strip_accents
 
   def tokenize(self, text: str | bytes) -> list[str]:
     """Returns the words and punctuation characters of `text`.
@@ -455,7 +482,9 @@ class BasicTokenizer:
     for word in whitespace_tokenize(text):
       if self.do_lower_case:
         # Word by word, because a capital sigma becomes another letter at the end of a word.
-        word = self._run_strip_accents(word.lower())
+        word = word.lower()
+      if self.strips:
+        word = self._run_strip_accents(word)
       tokens.extend(self._run_split_on_punc(word))
     return whitespace_tokenize(" ".join(tokens))
 
@@ -464,8 +493,8 @@ class BasicTokenizer:
     return text.translate(_CLEAN_TABLE_OF_ASSIGNED if self.drop_unassigned else _CLEAN_TABLE)
 
   def _tokenize_chinese_chars(self, text: str) -> str:
-    """Puts a space on both sides of each Chinese character."""
-    return text.translate(self._spacing_table)
+    """Puts a space on both sides of each Chinese character, unless that is off."""
+    return text.translate(self._spacing_table) if self.tokenize_chinese_chars else text
 
   def _space_if_chinese(self, char: str) -> str:
     return f" {char} " if self._is_chinese_char(ord(char)) else char
@@ -481,7 +510,7 @@ class BasicTokenizer:
       >>> BasicTokenizer()._run_strip_accents("résumé")
       'resume'
     """
-    if text.isascii() or not self.strip_accents:
+    if text.isascii():
       return text
     decomposed = decompose(text)
     return "".join([char for char in decomposed if unicodedata.category(char) != "Mn"])

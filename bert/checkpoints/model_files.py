@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from bert.checkpoints import formats
 from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL, INDEX_SUFFIX, KERAS_SUFFIX
-from bert.io import filesystem, vocabulary_kind
+from bert.io import filesystem, json_files, tokenizer_settings, vocabulary_kind
 from bert.model.families import FAMILIES
 
 # A folder's own configuration comes first, and the original's before that of transformers.
@@ -29,7 +29,7 @@ _VOCABULARIES = (
 )
 _HOLDS = {  # what a file of that name must be
   "*.model": vocabulary_kind.holds_model,
-  vocabulary_kind.BYTE_PAIRS: vocabulary_kind.holds_byte_pairs,
+  vocabulary_kind.BYTE_PAIRS: vocabulary_kind.is_read_here,
 }
 
 # Below the folder of the weights: SavedModels keep the files that their graph reads in `assets`,
@@ -73,12 +73,21 @@ def need_config(weights: str | os.PathLike) -> str:
 def need_vocabulary(weights: str | os.PathLike) -> str:
   """Finds the vocabulary of weights; a ValueError if it is missing, or in a file not read here."""
   found = find(weights).vocabulary
-  if not found and os.path.isfile(os.path.join(folder_of(weights), "tokenizer.json")):
-    raise ValueError(
-      f"{folder_of(weights)} has its vocabulary in tokenizer.json: `convert_checkpoint.py "
-      "from_transformers` makes a folder with a vocab.txt of it."
-    )
+  if not found and (refusal := tokenizer_refusal(weights)):
+    raise ValueError(refusal)
   return found or _missing(_VOCABULARIES[:2], weights)
+
+
+def tokenizer_refusal(weights: str | os.PathLike) -> str:
+  """Returns why the tokenizer beside weights is not supported; empty if it is or there is none."""
+  folder = folder_of(weights)
+  if refusal := tokenizer_settings.in_folder(folder).refusal:
+    return refusal
+  path = os.path.join(folder, tokenizer_settings.TOKENIZER)
+  if not filesystem.is_file(path) or vocabulary_kind.is_read_here(path):
+    return ""
+  kind = vocabulary_kind.type_of_tokenizer(json_files.read_object(path))
+  return f"{path} has a model of the type {kind}, and no spiece.model beside it: not supported."
 
 
 def folder_of(weights: str | os.PathLike) -> str:

@@ -9,6 +9,7 @@ programs wrote, and SavedModels, by the modules of their formats (`formats.py`).
 Opening one checks that its files are whole; values are read and checked one tensor at a time.
 """
 
+import os
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -18,6 +19,7 @@ import tensorflow as tf
 
 from bert.checkpoints import bundle_files, formats
 from bert.checkpoints.bundle_files import OBJECT_GRAPH, CheckpointError
+from bert.io import tokenizer_settings
 
 # The errors of TensorFlow's readers for damaged files, found by flipping every byte of an index.
 _READ_ERRORS = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
@@ -115,9 +117,14 @@ class Checkpoint:
 
   @property
   def do_lower_case(self) -> bool | None:
-    """Whether its model is uncased; None if that is not known."""
+    """Whether its model is uncased: as a run stored it, else as files of transformers state it.
+
+    None if that is not known.
+    """
     stored = self.facts.get("do_lower_case")
-    return stored if isinstance(stored, bool) else None
+    if isinstance(stored, bool):
+      return stored
+    return tokenizer_settings.in_folder(os.path.dirname(self.prefix)).do_lower_case
 
   @property
   def state(self) -> dict[str, Any]:

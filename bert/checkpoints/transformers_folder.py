@@ -39,15 +39,21 @@ from bert.checkpoints.formats import (
 from bert.checkpoints.safetensors_file import SafetensorsError
 from bert.checkpoints.tensor_files import TensorFile
 from bert.checkpoints.transformers_heads import Head, class_of, head_of, tensors_of_head
-from bert.io import atomic_files, byte_pair_files, filesystem, json_files, vocabulary_kind
+from bert.io import (
+  atomic_files,
+  byte_pair_files,
+  filesystem,
+  json_files,
+  tokenizer_settings,
+  vocabulary_kind,
+)
 from bert.model.families import FAMILIES
 from bert.tasks import kinds
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
-TOKENIZER_CONFIG = "tokenizer_config.json"
+TOKENIZER_CONFIG = tokenizer_settings.CONFIG
 
-_TOKENIZER = "tokenizer.json"
 _WEIGHTS_INDEX = "model" + SHARDS_SUFFIX
 # All files that may hold the weights of a folder; the first that is there does.
 _ALL_WEIGHTS = (WEIGHTS, _WEIGHTS_INDEX, *H5_NAMES, *TORCH_NAMES)
@@ -207,35 +213,11 @@ def open_weights(path: str | os.PathLike, family: str | None = None) -> Weights:
 
 
 def read_do_lower_case(weights: str | os.PathLike) -> bool | None:
-  """`do_lower_case` of the tokenizer's configuration beside the weights; None if not stated."""
-  value = _read_json_beside(weights, TOKENIZER_CONFIG).get("do_lower_case")
-  return value if isinstance(value, bool) else None
-
-
-def read_tokens(weights: str | os.PathLike) -> list[str] | None:
-  """The vocabulary in `tokenizer.json`, in the order of ids; None if there is no such file.
-
-  Version 5 of transformers saves a tokenizer so, and no `vocab.txt`.
-
-  Raises:
-    ValueError: the file has another kind of tokenizer.
-  """
-  content = _read_json_beside(weights, _TOKENIZER)
-  if not content:
-    return None
-  model = content.get("model")
-  ids = model.get("vocab") if isinstance(model, dict) else None
-  if not isinstance(ids, dict) or model.get("type") != "WordPiece":
-    raise ValueError(f"{_TOKENIZER} beside {weights} is not a tokenizer of word pieces.")
+  """The case that the tokenizer's files beside the weights state; None if they do not."""
   try:
-    ids = ids | {token["content"]: token["id"] for token in content.get("added_tokens", [])}
-    tokens = sorted(ids, key=ids.get)
-    is_in_order = [ids[token] for token in tokens] == list(range(len(ids)))
-  except (TypeError, KeyError):  # keys that are not text, ids that are not numbers
-    is_in_order = False
-  if not is_in_order or not all(isinstance(token, str) for token in tokens):
-    raise ValueError(f"{_TOKENIZER} beside {weights} does not number its tokens 0, 1, 2, ...")
-  return tokens
+    return tokenizer_settings.in_folder(os.path.dirname(os.fsdecode(weights))).do_lower_case
+  except ValueError as error:
+    raise SafetensorsError(str(error)) from None
 
 
 def read_architecture(weights: str | os.PathLike) -> str | None:
@@ -355,13 +337,16 @@ def write_tokenizer(
   elif name == vocabulary_kind.SENTENCE_PIECES:
     of_kind = _OF_PIECES
   config: dict[str, Any] = {**of_kind, "model_max_length": max_length}
+  if of_kind is _OF_WORD_PIECES:
+    config |= tokenizer_settings.beside(vocab_file).splitting
   if of_kind is not _OF_BYTE_PAIRS:  # which always keeps the case
-    config["do_lower_case"] = do_lower_case
-  _write_json(os.path.join(folder, TOKENIZER_CONFIG), config)
-  if not vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
-    atomic_files.copy_file(vocab_file, os.path.join(folder, name))
+    _write_json(os.path.join(folder, TOKENIZER_CONFIG), {**config, "do_lower_case": do_lower_case})
+    atomic_files.write_bytes(os.path.join(folder, name), vocabulary_kind.vocab_txt(vocab_file))
     return
   pairs = byte_pair_files.read(vocab_file)
+  if pairs.add_prefix_space:
+    config["add_prefix_space"] = True
+  _write_json(os.path.join(folder, TOKENIZER_CONFIG), config)
   contents = {name: pairs.to_json()}
   # What transformers before 5 reads, and fairseq.
   contents |= {

@@ -27,6 +27,7 @@ from bert.io import vocabulary_kind
 from bert.io.wording import counted
 from bert.model.configuration import HARMLESS_KEYS, BertConfig
 from bert.model.variable_shapes import encoder_shapes
+from bert.text.vocabulary_file import supported_settings
 
 # Bytes of a checkpoint that are read at a time.
 _BATCH_BYTES = 1 << 27
@@ -88,10 +89,15 @@ def check_vocabulary(subject: RunUnderCheck) -> Iterator[Finding]:
   """Reads `--vocab_file`, compares its size with the configuration's and its case with the flag."""
   path = subject.vocab_file
   if subject.vocab is None and path is None:
+    model = subject.init_checkpoint
+    if model and (refusal := model_files.tokenizer_refusal(model)):
+      yield error(refusal)
     yield note("Without --vocab_file, the vocabulary is not checked, and texts are not tokenized.")
     return
   with warnings.catch_warnings():
     warnings.simplefilter("ignore", tokenization.VocabularyWarning)  # reported below, with the line
+    if path:
+      supported_settings(path)
     subject.vocab = vocab = subject.vocab or tokenization.load_vocab(path)
     has_lines = vocabulary_kind.is_of_word_pieces(vocab)
     odd_lines = list(_odd_lines(path)) if path and has_lines else []

@@ -60,6 +60,22 @@ def split_words(texts: tf.Tensor, blanks: str) -> Words:
   precedes_letter = tf.roll(is_letter, -1, 0) & ~is_last
   first = tf.where(is_letter & ~follows_letter)[:, 0]  # [W]
   last = tf.where(is_letter & ~precedes_letter)[:, 0]
+  return words_at(texts, codes, offsets, first, last)
+
+
+def words_at(
+  texts: tf.Tensor,
+  codes: tf.RaggedTensor,
+  offsets: tf.RaggedTensor,
+  first: tf.Tensor,
+  last: tf.Tensor,
+) -> Words:
+  """Finds the words from their first and last characters, int64 `[W]`, of all texts.
+
+  `codes` and `offsets` `[B, (characters)]` are the decoded `texts`, and the byte of each character.
+  """
+  rows, places = codes.value_rowids(), tf.ragged.range(codes.row_lengths()).flat_values  # [N]
+  is_last = places == tf.gather(codes.row_lengths(), rows) - 1
   # A character ends where the next one begins, the last one with its text.
   text_bytes = tf.gather(tf.cast(tf.strings.length(texts), tf.int64), rows)
   byte_limits = tf.where(is_last, text_bytes, tf.roll(offsets.flat_values, -1, 0))

@@ -9,10 +9,11 @@ words, P = tokens of all words.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from bert.exporting import graph_text
 from bert.exporting import unicode_tables as tables
 from bert.exporting.graph_characters import (
   expand,
@@ -172,6 +173,19 @@ def _split_into_words(characters: _Characters) -> _Words:
   )
 
 
+def split_basic_words(texts: tf.Tensor, tokenize_chinese_chars: bool) -> graph_text.Words:
+  """Splits texts, string [B], as `tokenization.BasicTokenizer`; the words stay as they are."""
+  codes, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", "replace", _REPLACEMENT)
+  same = tables.character_tables(False, tokenize_chinese_chars=tokenize_chinese_chars)
+  characters, _ = _normalize(same, codes.flat_values, codes.row_splits)
+  words = _split_into_words(characters)
+  first, last = (
+    tf.cast(tf.gather(words.origins, places), tf.int64)
+    for places in (words.splits[:-1], words.splits[1:] - 1)
+  )
+  return graph_text.words_at(texts, codes, offsets, first, last)
+
+
 def _word_strings(words: _Words) -> tf.Tensor:
   """Replaces words that are too long for WordPiece: string [W]."""
   ragged = tf.RaggedTensor.from_row_splits(words.codes, words.splits, validate=False)
@@ -189,11 +203,11 @@ def _word_strings(words: _Words) -> tf.Tensor:
 class ExactTokenizer:
   """`tokenization.FullTokenizer` as graph functions."""
 
-  def __init__(self, tokens: Sequence[str], do_lower_case: bool):
-    """Takes the vocabulary as tokens in the order of their ids."""
+  def __init__(self, tokens: Sequence[str], do_lower_case: bool, **splitting: Any):
+    """Takes the vocabulary as tokens in the order of their ids, and `BasicTokenizer`'s options."""
     operations = installation.text_operations("An export that reads text")
     self.tracked = []  # the graph's tables are constants
-    self._tables = tables.character_tables(do_lower_case)
+    self._tables = tables.character_tables(do_lower_case, **splitting)
     self._wordpiece = operations.FastWordpieceTokenizer(
       list(tokens),
       token_out_type=tf.int32,

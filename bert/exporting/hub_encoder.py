@@ -242,5 +242,6 @@ def export_encoder(
         "serving_examples": encoder.serve_examples.get_concrete_function(examples),
       }
     extra = {"bert_config.json": config.to_json_string()}
+    extra |= saved_models.settings_of_words(vocab_file)
     saved_models.save(encoder, folder, signatures, extra)
   logging.info("Exported the encoder of %s%s to %s.", prefix, " with .mlm" * has_mlm, export_dir)

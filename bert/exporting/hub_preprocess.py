@@ -29,6 +29,7 @@ from bert.exporting.graph_byte_pairs import BytePairGraph
 from bert.exporting.graph_pieces import PieceTokenizer
 from bert.exporting.graph_tokenizer import ExactTokenizer, PublishedTokenizer
 from bert.io import atomic_files, filesystem, installation, vocabulary_kind
+from bert.text import vocabulary_file
 from bert.text.byte_pairs import BytePairTokenizer
 from bert.text.sentence_pieces import SentencePieceTokenizer
 from bert.text.sequence_layout import BERT, Layout
@@ -77,7 +78,9 @@ class _Vocabulary:
       return
     folder = tempfile.mkdtemp()
     weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-    self.path = os.path.join(folder, os.path.basename(self.path))
+    name = os.path.basename(self.path)
+    name = vocabulary_kind.VOCABULARY if name.endswith(".json") else name
+    self.path = os.path.join(folder, name)
     atomic_files.write_text(self.path, text)
 
   def special_tokens(self) -> dict[str, int]:
@@ -211,6 +214,7 @@ class Preprocessor(tf.train.Checkpoint):
     super().__init__()
     if seq_length < 3:
       raise ValueError(f"seq_length is {seq_length}: [CLS], a piece and [SEP] take 3.")
+    stated = vocabulary_file.supported_settings(vocab_file)
     self._vocabulary = _Vocabulary(vocab_file)
     self.vocab_file = saved_models.vocabulary_asset(self._vocabulary.path, self)
     self.layout = BERT
@@ -234,9 +238,14 @@ class Preprocessor(tf.train.Checkpoint):
       self.layout = pieces.layout
       tokenizer = PieceTokenizer(pieces)
     elif tf_text_tokenizer:
+      if not stated.is_usual:
+        raise ValueError(
+          f"{vocab_file}: the files beside it state {stated.splitting}, which --tf_text_tokenizer "
+          "cannot do. Omit it."
+        )
       tokenizer = PublishedTokenizer(self._vocabulary.path, do_lower_case)
     else:
-      tokenizer = ExactTokenizer(self._vocabulary.tokens, do_lower_case)
+      tokenizer = ExactTokenizer(self._vocabulary.tokens, do_lower_case, **stated.splitting)
     self.tokenizer = tokenizer
     ids = self._vocabulary.special_tokens()
     special_tokens = _SpecialTokens(ids)

@@ -98,6 +98,12 @@ def written_aside(export_dir: str) -> Iterator[str]:
       raise OSError(f"Cannot write {export_dir}: {reason}") from None
 
 
+def settings_of_words(vocab_file: str | os.PathLike) -> dict[str, str]:
+  """Returns what `extra` of `save` needs so that the words of texts are split as in the graph."""
+  kept = tokenizer_kinds.kept_settings(vocab_file)
+  return {name: content.decode() for name, content in kept.items()}
+
+
 def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Asset:
   """Returns a vocabulary as one file, which lives as long as `owner` where it is a copy.
 
@@ -105,7 +111,7 @@ def vocabulary_asset(vocab_file: str | os.PathLike, owner) -> tf.saved_model.Ass
   """
   path = os.fsdecode(vocab_file)
   name = vocabulary_kind.saved_vocabulary_name(path)
-  if vocabulary_kind.is_meant_as_byte_pairs(path) and os.path.basename(path) != name:
+  if path.endswith(".json") and os.path.basename(path) != name:
     folder = tempfile.mkdtemp()
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     content = tokenizer_kinds.kept_content(path)

@@ -10,9 +10,9 @@
 
 The graph implements `tasks/tagging.py`: a word is represented by its first token, a text too long
 for the model is read in windows, each word is labelled in the window with most context, and no word
-is dropped. Words are separated by blanks. In CoNLL files punctuation is a separate word:
-a text gets the labels of run_ner.py if its words and punctuation have spaces between them. Labels
-are the model's own; run_ner.py then corrects those that violate their scheme.
+is dropped. Words are separated by blanks, and punctuation and Chinese characters are words of their
+own, as BERT's basic tokenizer splits a text; so does `tasks/tag_answers.py`. Labels are the model's
+own; run_ner.py then corrects those that violate their scheme.
 
 Letters in shapes: B = batch size, W = words of all texts, P = their tokens, R = windows, S =
 sequence length, C = number of labels, (N) = words of each text, ragged.
@@ -22,14 +22,11 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bert.exporting import graph_text
+from bert.exporting import graph_text, graph_tokenizer
 from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
+from bert.io import tokenizer_settings
 from bert.model import heads
 from bert.modeling import BertConfig
-
-# As `bert/tasks/conll_files.py`, whose lines are sentences here: a no-break space, say, is part of
-# a word.
-_BLANKS = " \t\r\n"
 
 
 class TagModel(TaskModel):
@@ -53,6 +50,7 @@ class TagModel(TaskModel):
       doc_stride: number of tokens between the starts of two windows; half a window by default.
     """
     super().__init__(config, vocab_file, do_lower_case, label_names)
+    self._cuts_chinese = tokenizer_settings.beside(vocab_file).tokenize_chinese_chars
     self._size = max_seq_length - 2
     self._stride = doc_stride or max(self._size // 2, 1)
     self.__call__.get_concrete_function(tf.TensorSpec([None], tf.string))
@@ -77,7 +75,7 @@ class TagModel(TaskModel):
       Ragged `[B, (N)]`: `words` and `tags`, string; `starts` and `ends` int32, each word's first
       character in the text and the one after its last; `probabilities` float32, of each tag.
     """
-    words = graph_text.split_words(text, _BLANKS)
+    words = graph_tokenizer.split_basic_words(text, self._cuts_chinese)
     probabilities = tf.nn.softmax(self._logits(words))  # [W, C]
     outputs = {
       "words": words.strings,

@@ -18,6 +18,7 @@ Letters in shapes: B = batch size, C = number of labels, (P) = tokens of each te
 """
 
 import contextlib
+import os
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -74,6 +75,7 @@ class TaskModel(tf.train.Checkpoint):
     self._tokenizer = preprocessor.tokenizer
     self.tokenize = preprocessor.tokenize
     self.vocab_file = saved_models.vocabulary_asset(vocab_file, self)
+    self._vocab_path = os.fsdecode(vocab_file)
     self.do_lower_case = tf.Variable(do_lower_case, trainable=False, name="do_lower_case")
     self._labels = tuple(label_names)
     if label_names:
@@ -126,6 +128,7 @@ class TaskModel(tf.train.Checkpoint):
     prefix = finding.find_checkpoint(checkpoint_path)
     self.load(prefix)
     extra = {"bert_config.json": self._config.to_json_string()}
+    extra |= saved_models.settings_of_words(self._vocab_path)
     if self._labels:
       extra[label_map.NAME] = label_map.to_json(self._labels)
     signatures = self.signatures()

@@ -89,21 +89,36 @@ class CharacterTables(NamedTuple):
   """The tables of characters for a graph."""
 
   main: PagedTable  # for each character its kind, its replacement, and flags
-  slow: SlowTables | None  # None for cased models, whose characters never change
+  slow: SlowTables | None  # None for models whose characters never change, as most cased ones
 
 
-@functools.lru_cache(maxsize=2)
-def character_tables(do_lower_case: bool) -> CharacterTables:
+def character_tables(
+  do_lower_case: bool, strip_accents: bool | None = None, tokenize_chinese_chars: bool = True
+) -> CharacterTables:
   """Applies `BasicTokenizer` to all code points, which takes a few seconds once per process.
+
+  The arguments are those of the tokenizer.
 
   Example:
     >>> cell = character_tables(True).main[ord("É")]
     >>> chr(ord("É") ^ (cell & CODE_MASK)), cell >> KIND_SHIFT == LETTER
     ('e', True)
   """
-  tokenizer = tokenization.BasicTokenizer(do_lower_case)
+  strips = do_lower_case if strip_accents is None else strip_accents
+  return _tables_of(do_lower_case, strips, tokenize_chinese_chars)
+
+
+@functools.lru_cache(maxsize=4)
+def _tables_of(lower: bool, strips: bool, chinese: bool) -> CharacterTables:
+  tokenizer = tokenization.BasicTokenizer(
+    lower, strip_accents=strips, tokenize_chinese_chars=chinese
+  )
   main = _paged(functools.partial(_main_page, tokenizer))
-  return CharacterTables(main, _slow_tables() if do_lower_case else None)
+  return CharacterTables(main, _slow_tables(tokenizer) if _changes(tokenizer) else None)
+
+
+def _changes(tokenizer: tokenization.BasicTokenizer) -> bool:
+  return tokenizer.do_lower_case or tokenizer.strips
 
 
 def _paged(make_page: Callable[[str], list[int]], dtype: type[np.integer] = np.int32) -> PagedTable:
@@ -163,7 +178,7 @@ def _main_cell(tokenizer: tokenization.BasicTokenizer, char: str) -> int:
     return DROPPED << KIND_SHIFT | (ACCENT if is_accent else 0)
   cell = ord(char) ^ ord(result[0])
   cell |= (LETTER if len(tokens) == 1 else ALONE) << KIND_SHIFT
-  if not tokenizer.do_lower_case:
+  if not _changes(tokenizer):
     return cell
   if len(tokens) > 1 and _separates_accents(tokenizer, char):
     cell |= CHINESE
@@ -185,15 +200,19 @@ def _needs_neighbours_or_room(char: str, result: str) -> bool:
 # The tables for rare characters.
 
 
-def _slow_tables() -> SlowTables:
+def _slow_tables(tokenizer: tokenization.BasicTokenizer) -> SlowTables:
   pool: list[int] = []
-  expansion = _paged(lambda text: [_expansion_cell(char, pool) for char in text])
-  cased = character_tables(False).main
+  lower: Callable[[str], str] = str.lower if tokenizer.do_lower_case else str
+  strips = tokenizer.strips
+  expansion = _paged(
+    lambda text: [_expansion_cell(char, lower(char), strips, pool) for char in text]
+  )
+  same = _tables_of(False, False, tokenizer.tokenize_chinese_chars).main
   return SlowTables(
-    sigma=_sigma_table(),
+    sigma=_sigma_table() if tokenizer.do_lower_case else _paged(lambda text: [SKIPPED] * len(text)),
     expansion=expansion,
-    pool=np.array(pool, np.int32),
-    element=_paged(lambda text: [_element_cell(char, cased) for char in text], np.int16),
+    pool=np.array(pool or [0], np.int32),
+    element=_paged(lambda text: [_element_cell(char, same, strips) for char in text], np.int16),
   )
 
 
@@ -216,18 +235,20 @@ def _sigma_cell(char: str) -> int:
   return CASED if (char + "Σ").lower().endswith("ς") else SKIPPED
 
 
-def _expansion_cell(char: str, pool: list[int]) -> int:
+def _expansion_cell(char: str, lowered: str, strips: bool, pool: list[int]) -> int:
   """Appends a character's replacement to `pool`, unless it is unchanged."""
-  result = unicodedata.normalize("NFD", char.lower())
+  result = unicodedata.normalize("NFD", lowered) if strips else lowered
   if result == char:
     return 0
   pool.extend(map(ord, result))
   return (len(pool) - len(result)) << LENGTH_BITS | len(result)
 
 
-def _element_cell(char: str, cased: PagedTable) -> int:
-  """Computes the cased tokenizer's kinds, which apply to characters after all changes."""
-  kind = int(cased[ord(char)]) >> KIND_SHIFT & 3
+def _element_cell(char: str, same: PagedTable, strips: bool) -> int:
+  """Computes the kinds where no character changes, which apply to characters after all changes."""
+  kind = int(same[ord(char)]) >> KIND_SHIFT & 3
+  if not strips:
+    return kind
   if unicodedata.category(char) == "Mn":
     kind = DROPPED
   return unicodedata.combining(char) << CLASS_SHIFT | kind

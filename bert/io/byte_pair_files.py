@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bert.io import filesystem, json_files
+from bert.io import filesystem, json_files, tokenizer_settings
 from bert.io.vocabulary_kind import BYTE_PAIRS as TOKENIZER
 from bert.io.vocabulary_kind import CLS, MASK, MERGES, SEP
 
@@ -107,10 +107,17 @@ def byte_characters() -> tuple[str, ...]:
 def read(path: str | os.PathLike) -> BytePairs:
   """Reads a `tokenizer.json`, or a `vocab.json` and the `merges.txt` beside it.
 
+  A `tokenizer_config.json` beside it decides whether a space goes before a text.
+
   Raises:
     ValueError: a file is missing or bad, or they do not belong together; one line.
   """
   path = os.fsdecode(path)
+  pairs, stated = _read(path), tokenizer_settings.beside(path).add_prefix_space
+  return pairs if stated is None else pairs._replace(add_prefix_space=stated)
+
+
+def _read(path: str) -> BytePairs:
   if os.path.basename(path) == MERGES:
     raise ValueError(f"{path} has no ids: give the {VOCABULARY} beside it.")
   content = _json(path)
@@ -205,6 +212,11 @@ def _from_tokenizer(content: Mapping[str, Any], path: str) -> BytePairs:
 def _checked(pairs: BytePairs, merges_file: str) -> BytePairs:
   vocab = pairs.vocab
   missing = [token for token in _NEEDED if token not in vocab]
+  if any(token.endswith("</w>") for token in vocab):
+    raise ValueError(
+      f"{pairs.path} has tokens that end in </w>, a BPE of characters as HerBERT's: this tokenizer "
+      "is not supported."
+    )
   if missing:
     raise ValueError(
       f"{pairs.path} lacks the tokens {', '.join(missing)}: it is no vocabulary of RoBERTa's."

@@ -3,12 +3,15 @@
 vocab.txt       one token per line, of BERT, ELECTRA and the Chinese ALBERT
 spiece.model    a sentencepiece model, of ALBERT, which released ones call 30k-clean.model
 tokenizer.json  a byte-level BPE, of RoBERTa; or vocab.json with merges.txt beside it
+
+A tokenizer.json may also hold word pieces: transformers 5 writes no vocab.txt.
 """
 
 import json
 import os
 import re
 from collections.abc import Container, Mapping
+from typing import Any
 
 from bert.io import filesystem
 
@@ -57,8 +60,9 @@ def saved_vocabulary_name(path: str | os.PathLike) -> str:
 
 
 def is_meant_as_byte_pairs(path: str | os.PathLike) -> bool:
-  """Tells whether a vocabulary file is to be read as a byte-level BPE: by its name."""
-  return os.path.basename(os.fsdecode(path)).endswith((".json", MERGES))
+  """Tells whether a vocabulary file is to be read as a byte-level BPE: by its name and content."""
+  name = os.path.basename(os.fsdecode(path))
+  return name.endswith((".json", MERGES)) and not holds_word_pieces(path)
 
 
 def holds_byte_pairs(path: str | os.PathLike) -> bool:
@@ -66,11 +70,62 @@ def holds_byte_pairs(path: str | os.PathLike) -> bool:
   name = os.path.basename(os.fsdecode(path))
   if name != BYTE_PAIRS:
     return name == _VOCAB_JSON and filesystem.is_file(os.fsdecode(path))
+  return _type_in(path) == "BPE"
+
+
+def holds_word_pieces(path: str | os.PathLike) -> bool:
+  """Tells whether a file is a `tokenizer.json` of word pieces."""
+  name = os.path.basename(os.fsdecode(path))
+  return name.endswith(".json") and name != _VOCAB_JSON and _type_in(path) == "WordPiece"
+
+
+def is_read_here(path: str | os.PathLike) -> bool:
+  """Tells whether a file is a `tokenizer.json` of word pieces, or of a byte-level BPE."""
+  return holds_byte_pairs(path) or holds_word_pieces(path)
+
+
+def tokens_in_json(path: str | os.PathLike) -> list[str]:
+  """Returns the word pieces of a tokenizer.json, in the order of their ids; a ValueError if bad."""
+  content = json.loads(filesystem.read_bytes(os.fsdecode(path)))
+  ids = content["model"]["vocab"]
   try:
-    model = json.loads(filesystem.read_bytes(os.fsdecode(path))).get("model")
-    return model.get("type") == "BPE"
-  except (OSError, ValueError, AttributeError):
-    return False
+    ids = ids | {token["content"]: token["id"] for token in content.get("added_tokens", [])}
+    tokens = sorted(ids, key=ids.get)
+    is_in_order = [ids[token] for token in tokens] == list(range(len(ids)))
+  except (TypeError, KeyError):  # keys that are not text, ids that are not numbers
+    is_in_order = False
+  if not is_in_order or not all(isinstance(token, str) for token in tokens):
+    raise ValueError(f"{os.fsdecode(path)} does not number its tokens 0, 1, 2, ...")
+  return tokens
+
+
+def vocab_txt(path: str | os.PathLike) -> bytes:
+  """Returns the content of a vocab.txt, or that of one with the word pieces of a tokenizer.json."""
+  if not holds_word_pieces(path):
+    return filesystem.read_bytes(os.fsdecode(path))
+  return "".join(f"{token}\n" for token in tokens_in_json(path)).encode()
+
+
+def _type_in(path: str | os.PathLike) -> str | None:
+  try:
+    return type_of_tokenizer(json.loads(filesystem.read_bytes(os.fsdecode(path))))
+  except (OSError, ValueError, RecursionError):
+    return None
+
+
+def type_of_tokenizer(content: Any) -> str | None:
+  """Returns the type of the model in a tokenizer.json, which old ones do not state.
+
+  Example:
+    >>> type_of_tokenizer({"model": {"vocab": {"[UNK]": 0}}}), type_of_tokenizer({})
+    ('WordPiece', None)
+  """
+  model = content.get("model") if isinstance(content, dict) else None
+  if not isinstance(model, dict):
+    return None
+  if isinstance(model.get("vocab"), dict):
+    return model.get("type", "BPE" if "merges" in model else "WordPiece")
+  return model.get("type", "Unigram")
 
 
 def is_of_byte_pairs(vocab: Container[str]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bert.checkpoints import model_files, model_source, transformers_folder
-from bert.io import json_files, vocabulary_kind
+from bert.io import tokenizer_settings, vocabulary_kind
 from bert.keras3.encoding import Encoding
 from bert.tokenization import load_tokenizer
 
@@ -73,8 +73,8 @@ class BertTokenizer:
       name_or_path: a folder with `vocab.txt`, `spiece.model` or a RoBERTa's `tokenizer.json`, a
         checkpoint in one, or the name of a released model here or in transformers
         (`bert-base-uncased`), which is downloaded.
-      do_lower_case: by default the value in the folder's `tokenizer_config.json`, or as implied by
-        the name.
+      do_lower_case: by default as the files of transformers in the folder state it, or as implied
+        by the name.
       cache_dir: folder of downloads.
 
     Raises:
@@ -230,11 +230,9 @@ def _join_sentencepieces(tokens: Iterable[str], special: Container[str]) -> str:
 
 
 def _lower_case_of(folder: str) -> bool:
-  config = os.path.join(folder, "tokenizer_config.json")
-  if os.path.isfile(config):
-    return bool(json_files.read_object(config).get("do_lower_case", True))
+  stated = tokenizer_settings.in_folder(folder).do_lower_case
   name = os.path.basename(os.path.abspath(folder))
-  return not name.startswith(_CASED_NAMES)
+  return not name.startswith(_CASED_NAMES) if stated is None else stated
 
 
 def _pad(array: np.ndarray, length: int, value: int) -> np.ndarray:

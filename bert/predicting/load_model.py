@@ -16,7 +16,7 @@ from typing import Any
 from absl import logging
 
 from bert.checkpoints import bundle_files, model_files, model_source
-from bert.io import installation
+from bert.io import installation, tokenizer_settings
 from bert.predicting import saved_texts
 from bert.tasks import kinds
 
@@ -114,7 +114,7 @@ def load_model(
       released model, which is then downloaded.
     bert_config_file: by default bert_config.json beside the checkpoint.
     vocab_file: by default vocab.txt or a sentencepiece model beside the checkpoint.
-    do_lower_case: True for uncased models; by default the case of an export, True for others.
+    do_lower_case: True for uncased models; by default as stored with the checkpoint, else True.
     max_seq_length: the longest sequence to predict; None for `readable_length`.
     special_tokens: see `tokenization.FullTokenizer`.
 
@@ -133,13 +133,14 @@ def load_model(
   prefix = checkpoint.prefix
   config_file = bert_config_file or model_files.need_config(path)
   config = BertConfig.from_json_file(config_file)
+  vocab_file = vocab_file or model_files.need_vocabulary(path)
   if do_lower_case is None:
-    do_lower_case = checkpoint.do_lower_case is not False
+    stated = tokenizer_settings.beside(vocab_file).do_lower_case
+    stored = checkpoint.do_lower_case
+    do_lower_case = (stated if stored is None else stored) is not False
   tokenization.validate_case_matches_checkpoint(do_lower_case, prefix)
   model_files.check_case(do_lower_case, checkpoint)
-  tokenizer = tokenization.load_tokenizer(
-    vocab_file or model_files.need_vocabulary(path), do_lower_case, special_tokens
-  )
+  tokenizer = tokenization.load_tokenizer(vocab_file, do_lower_case, special_tokens)
   model_files.check_vocabulary_size(
     tokenizer.vocab, tokenizer.vocab_file, config.vocab_size, config_file, config.family.name
   )

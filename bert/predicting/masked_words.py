@@ -147,8 +147,9 @@ def from_saved_model(
   import tensorflow as tf
 
   from bert import tokenization
-  from bert.checkpoints import bundle_files
+  from bert.checkpoints import bundle_files, model_files
   from bert.exporting import saved_models
+  from bert.model.configuration import BertConfig
 
   if not bundle_files.is_saved_model(saved_model):
     raise FileNotFoundError(f"{saved_model} holds no SavedModel.")
@@ -163,9 +164,9 @@ def from_saved_model(
     bool(encoder.do_lower_case.numpy()),
     SPECIAL_TOKENS,
   )
-  positions = next(v for v in encoder.variables if "position_embeddings" in v.name)
-  max_seq_length = load_model.readable_length(max_seq_length, positions.shape[0])
-  load_model.check_length(max_seq_length, positions.shape[0])
+  longest = BertConfig.from_json_file(model_files.need_config(saved_model)).longest_sequence
+  max_seq_length = load_model.readable_length(max_seq_length, longest)
+  load_model.check_length(max_seq_length, longest)
 
   @tf.function(autograph=False)
   def run(input_ids, input_mask, segment_ids, masked_lm_positions):

@@ -13,7 +13,7 @@ Items and results of fine-tuned models:
 
   run_classifier.py  a text, or (text_a, text_b)  label and probabilities, or score
   run_squad.py       (question, context)          answer, and its first and last + 1 character
-  run_ner.py         a text                       words, tags, where each starts and ends; entities
+  run_ner.py         a text, or {"words": [...]}  words, tags, where each starts and ends; entities
   run_swag.py        (context, [choice, ...])     choice, and the probability of each
   run_similarity.py  (text_a, text_b)             similarity, the cosine of the two vectors
 
@@ -60,7 +60,7 @@ from bert.predicting.processors import (
 )
 from bert.predicting.row_batches import RowBatches
 from bert.predicting.sentence_vectors import INPUTS, batching, layer_vectors
-from bert.tasks.answering import Answering, Row
+from bert.tasks.answering import Answering, Row, check_known
 
 __all__ = ["Predictor", "name_texts"]
 
@@ -213,6 +213,7 @@ class Predictor:
     do_lower_case: bool | None = None,
     max_seq_length: int | None = 128,
     batch_size: int = 32,
+    chunk_size: int | None = None,
     dtype: str = "float32",
     batch_invariant: bool = False,
     engine: str = "tensorflow",
@@ -228,6 +229,7 @@ class Predictor:
       pooling: see `layer_vectors`; by default that of the model, if `run_similarity.py` or
         sentence-transformers trained it, else `mean`.
       batch_size: texts in a batch; more of short ones, see `sentence_vectors`.
+      chunk_size: see `__init__`; by default as many as have vectors of 256 MiB, up to 64 batches.
       dtype: of matrix products.
       batch_invariant: whether a text's vectors have the same bits whatever texts are around it, and
         whatever `batch_size` is; see `fixed_batch_shapes.py`.
@@ -247,8 +249,7 @@ class Predictor:
     if engine != "tensorflow" and (engine != "auto" or load_export.is_export(init_checkpoint)):
       model = load_export.read_encoder(init_checkpoint, layers, pooling, vocab_file)
       found = load_export.load(init_checkpoint, model, engine, precision, pooling=pooling)
-      sizes: dict[str, Any] = {"batch_size": batch_size, "batch_invariant": batch_invariant}
-      return cls._of_encoder(found, model, max_seq_length=max_seq_length, **sizes)
+      return cls._of_encoder(found, model, batch_size, batch_invariant, chunk_size, max_seq_length)
     registry.check_not_of_export(init_checkpoint, engine, precision)
     config, tokenizer, prefix = load_model(
       init_checkpoint, bert_config_file, vocab_file, do_lower_case, max_seq_length
@@ -257,6 +258,8 @@ class Predictor:
     pooling = sentence_pooling.choose(pooling, prefix, "mean")
     indexes = [layers] if isinstance(layers, int) else list(layers)
     batches = batching(config, len(indexes), pooling, max_seq_length, batch_size, batch_invariant)
+    if chunk_size is not None:
+      batches = batches._replace(chunk_size=chunk_size)
     build = layer_vectors(config, indexes, pooling, dtype, batch_shapes=batches.batch_shapes)
 
     processor = VectorProcessor(tokenizer, max_seq_length, pooling, isinstance(layers, int))
@@ -274,6 +277,7 @@ class Predictor:
     model: Any,
     batch_size: int,
     batch_invariant: bool,
+    chunk_size: int | None,
     max_seq_length: int | None = None,
   ) -> "Predictor":
     """Encodes texts with an engine of `load_export`, and the `Described` model that it computes."""
@@ -286,7 +290,8 @@ class Predictor:
     batches = batching(model.config, 1, "mean", length, batch_size)
     batch_tokens = 0 if batch_invariant else batches.batch_tokens
     processor = VectorProcessor(tokenizer, length)
-    return cls.of_halves(processor, engine, batch_size, batches.chunk_size, batch_tokens)
+    chunk_size = batches.chunk_size if chunk_size is None else chunk_size
+    return cls.of_halves(processor, engine, batch_size, chunk_size, batch_tokens)
 
   @classmethod
   def load(
@@ -299,7 +304,7 @@ class Predictor:
     vocab_file: str | None = None,
     dtype: str = "float32",
     batch_size: int = 32,
-    chunk_size: int = 1024,
+    chunk_size: int | None = None,
     batch_invariant: bool = False,
     **options,
   ) -> "Predictor":
@@ -317,7 +322,7 @@ class Predictor:
       vocab_file: by default that in the folder, or in its export.
       dtype: of matrix products, of TensorFlow.
       batch_size: rows in a batch. An item is one row, or one for each window or choice.
-      chunk_size: see `__init__`.
+      chunk_size: see `__init__`; by default 1024, of an encoder as in `from_checkpoint`.
       batch_invariant: whether an answer has the same bits whatever items are around it: each row
         is then computed alone.
       **options: settings to change: `max_seq_length` of any model, and what `of_run` of its
@@ -337,21 +342,23 @@ class Predictor:
     from bert.predicting import load_export, load_run
 
     registry.check_name(engine, ("auto", *registry.NAMES))
-    sizes: dict[str, Any] = {"batch_size": batch_size, "batch_invariant": batch_invariant}
+    sizes = (batch_size, 1024 if chunk_size is None else chunk_size, batch_invariant)
     if load_export.is_export(folder):
       model = load_export.read(folder, vocab_file)
+      if model.kind is None:
+        check_known("An encoder", options, ["max_seq_length"])
       answering = load_export.answering_of(model, **options) if model.kind else None
       found = load_export.load(folder, model, engine, precision, threads)
       if answering is None:
-        return cls._of_encoder(found, model, **sizes, **options)
-      made = cls.of_engine(found, answering, chunk_size=chunk_size, **sizes)
+        return cls._of_encoder(found, model, batch_size, batch_invariant, chunk_size, **options)
+      made = cls.of_engine(found, answering, *sizes)
       made.texts_in = model.settings.get("texts_in", {})
       return made
     registry.check_not_of_export(folder, engine, precision)
     run = load_run.find_run(folder, vocab_file)
     answering, head = load_run.answering_of(run, **options)
     compute = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
-    made = cls.of_engine(compute, answering, chunk_size=chunk_size, **sizes)
+    made = cls.of_engine(compute, answering, *sizes)
     made.texts_in = run.settings.get("texts_in", {})
     return made
 

@@ -54,6 +54,7 @@ class Processor:
   has_scores: bool = True
   answering: Answering | None = None
   tokenizer: Any = None
+  other_schemas: Sequence[Mapping[str, Any]] = ()  # of items in other forms than texts by name
 
   def featurize(self, item: Any) -> ItemRows:
     """Makes the rows of an item.
@@ -105,11 +106,12 @@ class AnswerProcessor(Processor):
     self.needs_pairs = answering.needs_pairs
     self.padding = answering.padding
     self.max_seq_length = answering.max_seq_length
+    self.other_schemas = answering.other_schemas()
 
   def featurize(self, item):
     """See `Processor`."""
     item, is_truncated = _whether_truncated(item)
-    texts = named_texts(self, item)
+    texts = self.answering.other_item(item) or named_texts(self, item)
     if not is_truncated:
       self.answering.check_not_truncated(texts)
     return ItemRows(texts, self.answering.rows(texts))

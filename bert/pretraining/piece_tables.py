@@ -16,7 +16,7 @@ from bert.io import byte_pair_files, vocabulary_kind
 from bert.pretraining.record_settings import RecordSettings
 from bert.text import byte_pairs, sentence_pieces
 from bert.text.sequence_layout import layout_of
-from bert.text.vocabulary_file import VocabularyError
+from bert.text.vocabulary_file import VocabularyError, supported_settings
 
 _SPACE_BYTE = byte_pair_files.byte_characters()[ord(" ")]
 _ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz")
@@ -68,6 +68,7 @@ class Tables:
 def load_tables(settings: RecordSettings) -> Tables:
   """Reads a vocabulary or sentencepiece model; VocabularyError if a special token is missing."""
   tokenizer: Any
+  splitting = supported_settings(settings.spm_model_file or settings.vocab_file).splitting
   if model_file := _model_file(settings):
     tokenizer = sentence_pieces.SentencePieceTokenizer(model_file, settings.do_lower_case)
     begins_word_of, unknown = begins_word_of_sentence_pieces, tokenizer.unk_token
@@ -81,10 +82,12 @@ def load_tables(settings: RecordSettings) -> Tables:
     tokenizer = byte_pairs.BytePairTokenizer(settings.vocab_file, plain=True)
     begins_word_of, unknown = begins_word_of_byte_pairs, tokenizer.layout.unk
   else:
+    if not settings.strip_accents:
+      splitting["strip_accents"] = False
     tokenizer = tokenization.FullTokenizer(
       settings.vocab_file,
       settings.do_lower_case,
-      strip_accents=settings.strip_accents,
+      **splitting,
       drop_unassigned=settings.rules.drops_unassigned,
     )
     begins_word_of, unknown = begins_word_of_word_pieces, "[UNK]"

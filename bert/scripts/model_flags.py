@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from absl import logging
 
 from bert.checkpoints import model_files, model_source
-from bert.io import filesystem
+from bert.io import filesystem, tokenizer_settings
 from bert.model.configuration import BertConfig
 
 if TYPE_CHECKING:
@@ -26,9 +26,13 @@ _LENGTHS = ("max_seq_length", "doc_stride", "max_query_length")
 
 
 def about_vocabulary(settings: "RunSettings") -> str:
-  """Returns a line where no vocabulary was found and the model needs another kind than BERT."""
-  path = settings.get("bert_config_file")
-  if not path or settings.get("vocab_file", "") is not None:
+  """Returns a line where no vocabulary was found: the tokenizer's, or the flag of another kind."""
+  if settings.get("vocab_file", "") is not None:
+    return ""
+  folder, path = settings.get("init_folder"), settings.get("bert_config_file")
+  if folder and (refusal := model_files.tokenizer_refusal(folder)):
+    return f"\n{refusal}"
+  if not path:
     return ""
   family = BertConfig.from_json_file(path).family
   flag = model_files.vocabulary_flag(family.name)
@@ -56,24 +60,28 @@ def with_model_files(settings: "RunSettings") -> "RunSettings":
 def with_stored_case(settings: "RunSettings") -> "RunSettings":
   """Sets `--do_lower_case`, if it was not given, as the model was trained.
 
-  Runs, exports and folders of transformers store it; other checkpoints do not.
+  Runs, exports and folders of transformers store it; other checkpoints do not. Without any, the
+  files beside the vocabulary may state it.
 
   Raises:
     CheckpointError: the checkpoint is damaged.
   """
   model = model_of(settings)
-  if not model or "do_lower_case" not in settings or "do_lower_case" in settings.given:
+  if "do_lower_case" not in settings or "do_lower_case" in settings.given:
     return settings
   from bert.checkpoints import finding, reading
 
+  stored = None
   if settings.init_checkpoint:
     stored = (settings.checkpoint or finding.find(model)).do_lower_case
-  else:
-    prefix = finding.latest(model)
-    stored = reading.read_do_lower_case(prefix) if prefix else None
+  elif model and (prefix := finding.latest(model)):
+    stored = reading.read_do_lower_case(prefix)
+  vocab_file = settings.get("vocab_file")
+  if stored is None and vocab_file:
+    model, stored = vocab_file, tokenizer_settings.beside(vocab_file).do_lower_case
   if stored in (None, settings.do_lower_case):
     return settings
-  logging.info("--do_lower_case=%s, as %s was trained.", stored, model)
+  logging.info("--do_lower_case=%s, as stored with %s.", stored, model)
   return settings.replace(do_lower_case=stored)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from absl import flags, logging
 
 from bert.checkpoints import model_files
-from bert.io import filesystem, vocabulary_kind
+from bert.io import filesystem, tokenizer_settings, vocabulary_kind
 from bert.pretraining.record_formats import FORMAT_OF_BYTE_PAIRS, FORMATS
 from bert.pretraining.record_settings import RecordSettings, room_for_masks
 from bert.scripts import command_line, runner_flags
@@ -33,6 +33,10 @@ def settings_of_flags() -> RecordSettings:
   given = {name for name in names if command_line.flag_was_given(name)}
   values = {name: FLAGS[name].value for name in names}
   values["vocab_file"] = _vocabulary(values["vocab_file"])
+  stated = values["vocab_file"] and tokenizer_settings.beside(values["vocab_file"]).do_lower_case
+  if "do_lower_case" not in given and stated is not None:
+    logging.info("--do_lower_case=%s, as stored with %s.", stated, values["vocab_file"])
+    values["do_lower_case"] = stated
   values["format"] = _format_of(given, values["vocab_file"])
   rules = FORMATS[values["format"]]
   values |= {name: value for name, value in rules.defaults.items() if name not in given}

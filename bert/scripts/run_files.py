@@ -24,7 +24,7 @@ from typing import Any
 
 import bert
 from bert.checkpoints import config_files, formats, label_map
-from bert.io import atomic_files, filesystem, installation, json_files, vocabulary_kind
+from bert.io import atomic_files, filesystem, installation, json_files
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, on_request
 from bert.scripts.run_settings import RunSettings
@@ -128,9 +128,7 @@ def _check_removed_flags(settings: RunSettings) -> None:
 def _of_model(settings, config, labels) -> dict[str, bytes]:
   contents = {CONFIG: _config(settings, config)}
   if vocab_file := settings.get("vocab_file"):
-    contents[vocabulary_kind.saved_vocabulary_name(vocab_file)] = tokenizer_kinds.kept_content(
-      vocab_file
-    )
+    contents |= tokenizer_kinds.kept_files(vocab_file)
   if labels:
     contents[label_map.NAME] = label_map.to_json(labels).encode()
   return contents

@@ -25,7 +25,8 @@ def forms_of(processor: Any) -> dict[str, list[Schema]]:
   """Returns schemas of an item: `text`, `list` (of texts) and `object`, each none or several."""
   names = list(processor.inputs)
   if set(names) <= {"text", "text_a", "text_b"}:
-    return _one_or_two("text_b" in names, getattr(processor, "needs_pairs", False))
+    forms = _one_or_two("text_b" in names, getattr(processor, "needs_pairs", False))
+    return {**forms, "object": [*forms["object"], *map(dict, processor.other_schemas)]}
   properties: Schema = {
     name: list_of(TEXT) if name in processor.list_inputs else _ANY_TEXT for name in names
   }

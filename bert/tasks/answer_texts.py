@@ -8,12 +8,21 @@ Pure Python, no TensorFlow.
 import functools
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from absl import logging
 
 from bert.tokenization import BasicTokenizer
 
 Span = tuple[int, int]
+# How words are split: `do_lower_case` of a usual tokenizer, or `BasicTokenizer.settings`.
+Splitting = bool | tuple[bool, bool | None, bool, bool]
+
+
+def splitting_of(tokenizer: Any) -> Splitting:
+  """Returns how the words of a text are split before they become the pieces of a tokenizer."""
+  basic = getattr(tokenizer, "basic_tokenizer", None)
+  return basic.settings if basic else getattr(tokenizer, "do_lower_case", True)
 
 
 def get_final_text(
@@ -42,7 +51,7 @@ def get_final_text(
 def align(
   pred_text: str,
   orig_text: str,
-  do_lower_case: bool,
+  splitting: Splitting,
   verbose: bool,
   pieces_to_start: Callable[[], Sequence[str]] | None = None,
 ) -> tuple[Span, Span]:
@@ -54,7 +63,7 @@ def align(
   """
   everything = (0, len(orig_text)), (0, len(orig_text))
   # Tokenization never looks beyond a space, and words are often repeated: look them up.
-  words = (_tokenize_word(word, do_lower_case) for word in orig_text.split(" "))
+  words = (_tokenize_word(word, splitting) for word in orig_text.split(" "))
   tokens = list(itertools.chain.from_iterable(words))
   tokenized = " ".join(tokens)
   start = tokenized.find(pred_text)
@@ -97,13 +106,18 @@ def _start_of_piece(tokens: Sequence[str], pieces: Sequence[str]) -> int:
 
 
 @functools.lru_cache(maxsize=1 << 18)
-def _tokenize_word(word: str, do_lower_case: bool) -> tuple[str, ...]:
-  return tuple(_basic_tokenizer(do_lower_case).tokenize(word))
+def _tokenize_word(word: str, splitting: Splitting) -> tuple[str, ...]:
+  return tuple(_basic_tokenizer(splitting).tokenize(word))
 
 
 @functools.cache
-def _basic_tokenizer(do_lower_case: bool) -> BasicTokenizer:
-  return BasicTokenizer(do_lower_case=do_lower_case)
+def _basic_tokenizer(splitting: Splitting) -> BasicTokenizer:
+  if isinstance(splitting, bool):
+    return BasicTokenizer(do_lower_case=splitting)
+  lower, strips, chinese, drops = splitting
+  return BasicTokenizer(
+    lower, strip_accents=strips, tokenize_chinese_chars=chinese, drop_unassigned=drops
+  )
 
 
 def _explain(verbose: bool, message: str, *texts: str) -> None:

@@ -125,6 +125,19 @@ class Answering:
     """Returns whether scores of that name are of tokens, `[S, ...]` of each row."""
     return self._is_of_tokens(name)
 
+  def other_item(self, item: Any) -> Item | None:
+    """Returns an item in another form than texts by name; None for one that has no such form.
+
+    Raises:
+      ValueError: it is malformed.
+    """
+    del item
+    return None
+
+  def other_schemas(self) -> list[dict[str, Any]]:
+    """Describes these other forms, as JSON Schemas."""
+    return []
+
   def rows(self, item: Item) -> list[Row]:
     """Makes the sequences that the model reads, none or more; by default one of all texts."""
     return [self._row(*(item[name] for name in self.inputs))]
@@ -295,10 +308,13 @@ def of_saved_model(
 def check_options(answering_class: type[Answering], options: Mapping[str, Any]) -> None:
   """Raises a ValueError for an option that is unknown."""
   known = list(inspect.signature(answering_class.of_run).parameters)[3:]
+  check_known(answering_class.__name__, options, known)
+
+
+def check_known(what: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
+  """Raises a ValueError for an option that is not known, which lists those that are."""
   if unknown := sorted(set(options) - set(known)):
-    raise ValueError(
-      f"{answering_class.__name__} has no {', '.join(unknown)}, but {', '.join(known)}."
-    )
+    raise ValueError(f"{what} has no option {', '.join(unknown)}. Its options: {', '.join(known)}.")
 
 
 def kind_of(facts: Mapping[str, Any]) -> kinds.Kind:

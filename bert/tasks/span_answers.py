@@ -72,7 +72,7 @@ class SpanAnswers(Answering):
     self._mask_padding = mask_padding
     # Whether no answer is one of the answers, with a share of their probability.
     self._null_competes = version_2_with_negative and null_rule == "bert"
-    self._sizes = (n_best_size, max_answer_length, getattr(tokenizer, "do_lower_case", True))
+    self._sizes = (n_best_size, max_answer_length, answer_texts.splitting_of(tokenizer))
     self._options = {
       "version_2_with_negative": version_2_with_negative,
       "null_score_diff_threshold": null_score_diff_threshold,

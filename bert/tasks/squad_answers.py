@@ -217,7 +217,7 @@ def find_answers(
   results: Mapping[int, Any],
   n_best_size: int,
   max_answer_length: int,
-  do_lower_case: bool,
+  splitting: answer_texts.Splitting,
   *,
   version_2_with_negative: bool = False,
   null_score_diff_threshold: float | None = 0.0,
@@ -254,7 +254,7 @@ def find_answers(
     candidates.append(_Candidate(None, 0, 0, null.start_logit, null.end_logit))
   # Stable, as in the original: of equal scores, the first found stays first.
   candidates.sort(key=lambda c: c.start_logit + c.end_logit, reverse=True)
-  nbest = _nbest(example, candidates, null, n_best_size, do_lower_case, verbose_logging)
+  nbest = _nbest(example, candidates, null, n_best_size, splitting, verbose_logging)
   if is_v2 and null_rule == "albert" and not candidates:
     nbest = [Answer("", -1e6, -1e6)]
   best = next((answer for answer in nbest if answer.text or null_rule == "albert"), None)
@@ -356,7 +356,7 @@ def _null_answer(features, results) -> Answer:
   return best
 
 
-def _nbest(example, candidates, null, n_best_size, do_lower_case, verbose) -> list[Answer]:
+def _nbest(example, candidates, null, n_best_size, splitting, verbose) -> list[Answer]:
   """Returns the best answers with different texts."""
   nbest: list[Answer] = []
   seen = set()
@@ -366,7 +366,7 @@ def _nbest(example, candidates, null, n_best_size, do_lower_case, verbose) -> li
     if candidate.feature is None:
       nbest.append(null)
       continue
-    answer = _in_words(example, candidate, do_lower_case, verbose)
+    answer = _in_words(example, candidate, splitting, verbose)
     if answer.text not in seen:
       seen.add(answer.text)
       nbest.append(answer)
@@ -404,7 +404,7 @@ def _compute_softmax(scores: Sequence[float]) -> list[float]:
 # Pieces -> text of the paragraph.
 
 
-def _in_words(example, candidate, do_lower_case, verbose) -> Answer:
+def _in_words(example, candidate, splitting, verbose) -> Answer:
   """Returns the candidate as written in the paragraph."""
   feature, start, end, start_logit, end_logit = candidate
   if feature.char_spans is not None:
@@ -414,7 +414,7 @@ def _in_words(example, candidate, do_lower_case, verbose) -> Answer:
   first_word = feature.token_to_orig_map[start]
   words = " ".join(example.doc_tokens[first_word : feature.token_to_orig_map[end] + 1])
   (first, last), (begin, stop) = answer_texts.align(
-    pieces, words, do_lower_case, verbose, lambda: _pieces_of_word_to(feature, start)
+    pieces, words, splitting, verbose, lambda: _pieces_of_word_to(feature, start)
   )
   text, chosen = words[first:last], words[begin:stop]
   return Answer(text, start_logit, end_logit, feature.doc_span_index, begin, first_word, chosen)

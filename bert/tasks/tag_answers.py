@@ -3,20 +3,38 @@
 Letters in shapes: N = words of the text, S = sequence length, C = number of labels.
 """
 
-import re
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert.tasks import label_schemes, tagging, tags_shown
 from bert.tasks.answering import Answering, Explained, against_others, kind_of, softmax
+from bert.text.offsets import words_with_spans
+from bert.tokenization import BasicTokenizer
 
-# As `conll_files.py`, whose lines are sentences here: a no-break space, say, is part of a word.
-_WORD = re.compile("[^ \\t\\r\\n]+")
+WORDS = "words"  # what an item of words that are split already has
+
+
+def text_of(item: Mapping[str, Any]) -> str:
+  """Returns the text of an item, whose words may be split already."""
+  return " ".join(item[WORDS]) if WORDS in item else next(iter(item.values()))
+
+
+class _Word(NamedTuple):
+  text: str
+  start: int  # its first character in the text
+  end: int  # and the one after its last
 
 
 class TagAnswers(Answering):
   """A row for each window of the text.
+
+  A text is split as BERT's basic tokenizer does: at blanks, and before and after each punctuation
+  and each Chinese character, as in the files that taggers learn from. An item may be
+  `{"words": [...]}` instead, for words that are split in another way; then the text is these with a
+  space between them.
 
   Answers have `words` and `tags`; `starts` and `ends`, int32 `[N]`, each word's first character and
   the one after its last; `probabilities`, float32 `[N]`, of the tags; `num_words`, N; and
@@ -48,6 +66,9 @@ class TagAnswers(Answering):
     self._labels = list(label_names)
     self.label_names = self._labels
     self._stride = tagging.check_lengths(max_seq_length, doc_stride)
+    basic = getattr(tokenizer, "basic_tokenizer", None)
+    chinese = getattr(basic, "tokenize_chinese_chars", True)
+    self._basic = BasicTokenizer(do_lower_case=False, tokenize_chinese_chars=chinese)
 
   @classmethod
   def of_run(cls, facts, settings, tokenizer, max_seq_length, *, doc_stride=None):
@@ -65,7 +86,7 @@ class TagAnswers(Answering):
 
   def rows(self, item):
     """Makes the windows; none of a text without a word. Each remembers the places of its words."""
-    words = [match.group() for match in _WORD.finditer(*item.values())]
+    words = [word.text for word in self._words(item)]
     if not words:
       return []
     made = tagging.windows_of_words(words, self.tokenizer, self.max_seq_length, self._stride)
@@ -84,21 +105,46 @@ class TagAnswers(Answering):
 
   def answer(self, item, rows, scores):
     """Tags each word by its first token, in the window that shows most around it."""
-    [text] = item.values()
-    words = list(_WORD.finditer(text))
+    text, words = text_of(item), self._words(item)
     logits = [each["logits"][row["places"]] for row, each in zip(rows, scores, strict=True)]
     of_words = softmax(np.concatenate([np.zeros([0, len(self._labels)], np.float32), *logits]))
     tags = [self._labels[index] for index in of_words.argmax(axis=1)]
     answer = {
-      "ends": np.array([word.end() for word in words], np.int32),
+      "ends": np.array([word.end for word in words], np.int32),
       "num_words": len(words),
       "probabilities": of_words.max(axis=1),
-      "starts": np.array([word.start() for word in words], np.int32),
+      "starts": np.array([word.start for word in words], np.int32),
       "tags": tags,
-      "words": [word.group() for word in words],
+      "words": [word.text for word in words],
     }
     places = answer["starts"], answer["ends"], answer["probabilities"]
     return {**answer, "entities": tagging.entities_of_tags(text, tags, *places, self._labels)}
+
+  def _words(self, item) -> list[_Word]:
+    text = text_of(item)
+    if WORDS in item:
+      ends = itertools.accumulate(len(word) + 1 for word in item[WORDS])
+      places = [(end - 1 - len(word), end - 1) for word, end in zip(item[WORDS], ends, strict=True)]
+    else:
+      found = [spans for _, spans in words_with_spans(self._basic, text)]
+      places = [(spans[0][0], spans[-1][1]) for spans in found]
+    return [_Word(text[start:end], start, end) for start, end in places]
+
+  def other_item(self, item):
+    """Takes words."""
+    if not isinstance(item, Mapping) or WORDS not in item:
+      return None
+    words = item[WORDS]
+    is_list = isinstance(words, list | tuple) and words
+    if len(item) > 1 or not is_list or not all(isinstance(each, str) and each for each in words):
+      raise ValueError(f'{item!r:.80} is not {{"words": [...]}} with a list of texts.')
+    return {WORDS: list(words)}
+
+  def other_schemas(self):
+    """Describes words."""
+    words = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
+    one = {"type": "object", "properties": {WORDS: words}, "required": [WORDS]}
+    return [{**one, "additionalProperties": False}]
 
   def shown(self):
     """Marks entities."""

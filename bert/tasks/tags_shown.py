@@ -28,7 +28,7 @@ class Tags(Shown):
 
   def case(self, item, gold, answer):
     """Marks both in the text; `gold` are the labels of its words."""
-    [text] = item.values()
+    text = " ".join(item["words"]) if "words" in item else item["text"]
     places = list(zip(map(int, answer["starts"]), map(int, answer["ends"]), strict=True))
     predicted = self._parts(answer["tags"])
     found = Case([Passage("predicted", text, _marks(predicted, places))], None, _listed(predicted))

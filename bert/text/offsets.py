@@ -75,7 +75,7 @@ def words_with_spans(basic_tokenizer, text: str) -> Iterator[tuple[str, list[Spa
   text, spans = _map_characters(cleaned_and_spaced, text, spans)
   for match in re.finditer(r"\S+", text):
     word, word_spans = match.group(), spans[match.start() : match.end()]
-    if basic_tokenizer.do_lower_case:
+    if basic_tokenizer.do_lower_case or basic_tokenizer.strips:
       word, word_spans = _lower_with_spans(basic_tokenizer, word, word_spans)
     tokens = basic_tokenizer._run_split_on_punc(word)
     if "".join(tokens) != word:
@@ -87,15 +87,17 @@ def words_with_spans(basic_tokenizer, text: str) -> Iterator[tuple[str, list[Spa
 
 
 def _lower_with_spans(basic_tokenizer, word: str, spans: list[Span]) -> tuple[str, list[Span]]:
-  lowered = word.lower()  # the whole word, since a sigma at its end becomes another letter
-  stripped = basic_tokenizer._run_strip_accents(lowered)
+  lower: Callable[[str], str] = str.lower if basic_tokenizer.do_lower_case else str
+  strip = basic_tokenizer._run_strip_accents if basic_tokenizer.strips else str
+  lowered = lower(word)  # the whole word, since a sigma at its end becomes another letter
+  stripped = strip(lowered)
   if stripped == lowered and len(lowered) == len(word):  # most words
     return stripped, spans
-  _, spans = _map_characters(str.lower, word, spans)
+  _, spans = _map_characters(lower, word, spans)
   chars: list[str] = []
   char_spans: list[Span] = []
   for char, (start, end) in zip(lowered, spans, strict=True):
-    kept = basic_tokenizer._run_strip_accents(char)
+    kept = strip(char)
     chars.extend(kept)
     char_spans.extend([(start, end)] * len(kept))
     if not kept and char_spans:  # an accent: it belongs to the character before it

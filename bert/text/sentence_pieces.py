@@ -118,7 +118,8 @@ class SentencePieceTokenizer(Tokenizer):
     missing = [token for token in _NEEDED_TOKENS if token not in vocab]
     if missing:
       raise VocabularyError(
-        f"{model_file} lacks the pieces {missing}: it is no model of ALBERT's. Train one with "
+        f"{model_file} lacks the pieces {missing}: it is no model of ALBERT's, but perhaps of "
+        "XLM-R's or T5's, and this tokenizer is not supported. Train one with "
         "--control_symbols=[CLS],[SEP],[MASK]."
       )
     self._numbers = {  # id -> ids, of the pieces that step 3 concerns

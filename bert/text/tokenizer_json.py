@@ -84,7 +84,9 @@ def whole(vocab_file: str | os.PathLike, do_lower_case: bool) -> dict[str, Any]:
       {"id": index, **AddedToken(names[index], normalized=False, special=True).settings()}
       for index in sorted(vocabulary_kind.special_ids(ids))
     ]
-    content = of_word_pieces(ids, Normalization(lowercase=do_lower_case), added)
+    stated = vocabulary_file.supported_settings(vocab_file)
+    how = Normalization(stated.tokenize_chinese_chars, stated.strip_accents, do_lower_case)
+    content = of_word_pieces(ids, how, added)
   ends = [(token, ids[token]) for token in vocabulary_kind.ends_and_mask(ids)[:2]]
   return {**content, "post_processor": template(*places_of_ends(*ends))}
 

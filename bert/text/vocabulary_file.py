@@ -11,10 +11,17 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 
-from bert.io import atomic_files, filesystem, other_formats, vocabulary_kind
+from bert.io import (
+  atomic_files,
+  filesystem,
+  other_formats,
+  tokenizer_settings,
+  vocabulary_kind,
+)
 
 _MAX_BYTES = 1 << 28  # far above any vocabulary (multilingual: 1 MB); stops a wrong file
 _NEEDED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
+_PIECES_SHARE = 0.1  # from here on tokens that begin with "▁" are no accident
 
 
 class VocabularyError(ValueError):
@@ -34,12 +41,14 @@ class VocabularyWarning(UserWarning):
 def read_tokens(vocab_file: str | os.PathLike) -> list[str]:
   """Reads the lines of a UTF-8 vocabulary file, blank and repeated ones too: each takes an id.
 
-  Oddities that do not prevent the file's use are `VocabularyWarning`s.
+  Of a tokenizer.json they are its tokens in the order of their ids. Oddities that do not prevent
+  the file's use are `VocabularyWarning`s.
 
   Raises:
     VocabularyError: the file does not exist, is not UTF-8 text, or contains no token.
   """
-  tokens = [line.strip() for line in _read_lines(vocab_file)]
+  is_json = vocabulary_kind.holds_word_pieces(vocab_file)
+  tokens = [line.strip() for line in (_tokens_in_json if is_json else _read_lines)(vocab_file)]
   first_line: dict[str, int] = {}
   blank, repeated = [], []
   for number, token in enumerate(tokens, 1):
@@ -50,6 +59,13 @@ def read_tokens(vocab_file: str | os.PathLike) -> list[str]:
     first_line[token] = number
   if not any(tokens):
     raise VocabularyError(f"Vocabulary {vocab_file} is empty: expected one token per line.")
+  with_space = sum(token.startswith("▁") and len(token) > 1 for token in tokens)
+  if with_space > _PIECES_SHARE * len(tokens):
+    supported_settings(vocab_file)  # which may name its class
+    raise VocabularyError(
+      f"Vocabulary {vocab_file} lists the pieces of a sentencepiece model, as KoBERT's does: this "
+      "tokenizer is not supported."
+    )
   missing = [repr(token) for token in _NEEDED_TOKENS if token not in first_line]
   at_end = len(blank) == len(tokens) - max(i for i, token in enumerate(tokens, 1) if token)
   left_out = "; a model whose vocab_size leaves out such last lines ignores them" if at_end else ""
@@ -59,9 +75,31 @@ def read_tokens(vocab_file: str | os.PathLike) -> list[str]:
   return tokens
 
 
+def supported_settings(vocab_file: str | os.PathLike) -> tokenizer_settings.TokenizerSettings:
+  """Reads what is stated beside a vocabulary: see `tokenizer_settings.beside`.
+
+  Raises:
+    VocabularyError: the tokenizer is not supported, or a file is bad.
+  """
+  try:
+    stated = tokenizer_settings.beside(vocab_file)
+  except ValueError as error:
+    raise VocabularyError(str(error)) from None
+  if stated.refusal:
+    raise VocabularyError(stated.refusal)
+  return stated
+
+
 def write_tokens(vocab_file: str, tokens: Iterable[str]) -> None:
   """Writes a vocabulary file, completely or not at all."""
   atomic_files.write_text(vocab_file, "".join(f"{token}\n" for token in tokens))
+
+
+def _tokens_in_json(path) -> list[str]:
+  try:
+    return vocabulary_kind.tokens_in_json(path)
+  except ValueError as error:
+    raise VocabularyError(str(error)) from None
 
 
 def _read_lines(vocab_file) -> list[str]:

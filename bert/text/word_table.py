@@ -50,6 +50,7 @@ class WordTable(dict):
     do_lower_case: bool,
     max_chars: int,
     max_words: int = MAX_WORDS,
+    cuts_chinese: bool = True,
   ):
     """Makes an empty table.
 
@@ -60,6 +61,7 @@ class WordTable(dict):
       do_lower_case: whether words are lower-cased before they are split.
       max_chars: longer words, measured between punctuation, are left to `plain`.
       max_words: the number of words to remember.
+      cuts_chinese: whether each Chinese character is a word.
     """
     super().__init__()
     self._first = values
@@ -70,6 +72,7 @@ class WordTable(dict):
     self._do_lower_case = do_lower_case
     self._max_chars = max_chars
     self._max_words = max_words
+    self._cuts_chinese = cuts_chinese
 
   def look_up(self, text: str) -> list:
     """Looks up the values of all tokens of `text`."""
@@ -102,7 +105,7 @@ class WordTable(dict):
 
   def _of_other(self, word: str) -> tuple:
     # Chinese has no spaces, and its sentences rarely repeat: remember characters instead.
-    parts = _CHINESE_PARTS.findall(word)
+    parts = _CHINESE_PARTS.findall(word) if self._cuts_chinese else ()
     return self._of_parts(parts) if len(parts) > 1 else tuple(self._plain(word))
 
   def _of_parts(self, parts: Sequence[str]) -> tuple:

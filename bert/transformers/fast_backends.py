@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from bert.io import atomic_files, installation
+from bert.io import atomic_files, installation, tokenizer_settings
 from bert.text import tokenizer_json
 from bert.text.added_tokens import AddedToken, Finder
 from bert.text.library_characters import WORDS
@@ -337,22 +337,13 @@ class WordPieceBackend(_Saving):
   @classmethod
   def of(cls, content: Mapping[str, Any]) -> "WordPieceBackend | None":
     """Reads the content of a tokenizer.json; None if it asks for other steps than ours."""
-    model, normalizer = content["model"], content.get("normalizer") or {}
-    decoder = content.get("decoder") or {}
-    is_ours = (
-      model.get("type", "WordPiece") == "WordPiece"
-      and model.get("continuing_subword_prefix", PREFIX) == PREFIX
-      and normalizer.get("type") == "BertNormalizer"
-      and normalizer.get("clean_text", True)
-      and (content.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer"
-      and (decoder.get("type"), decoder.get("prefix")) == ("WordPiece", PREFIX)
-    )
-    if not is_ours:
+    model, decoder = content["model"], content.get("decoder") or {}
+    stated = tokenizer_settings.of_content(content)
+    has_our_decoder = (decoder.get("type"), decoder.get("prefix")) == ("WordPiece", PREFIX)
+    if stated is None or stated.refusal or not has_our_decoder:
       return None
     normalization = Normalization(
-      normalizer.get("handle_chinese_chars", True),
-      normalizer.get("strip_accents"),
-      normalizer.get("lowercase", True),
+      stated.tokenize_chinese_chars, stated.strip_accents, stated.do_lower_case is not False
     )
     backend = cls(
       model["vocab"],

@@ -5,7 +5,7 @@ from typing import Any
 
 from bert.checkpoints import model_files
 from bert.checkpoints.families import FILES
-from bert.io import vocabulary_kind
+from bert.io import tokenizer_settings, vocabulary_kind
 from bert.transformers import (
   tokenization_albert,
   tokenization_bert,
@@ -30,6 +30,11 @@ _CLASSES: dict[str, type[Any]] = {
   "PreTrainedTokenizerFast": PreTrainedTokenizerFast,
   "TokenizersBackend": PreTrainedTokenizerFast,  # what transformers 5 calls it
   **{cls.__name__: cls for pair in TOKENIZER_MAPPING_NAMES.values() for cls in pair},
+  **{
+    cls.__name__.replace("Bert", name): cls
+    for name in tokenizer_settings.SAME_AS_BERT
+    for cls in TOKENIZER_MAPPING_NAMES["bert"]
+  },
 }
 _registered: dict[str, tuple[type[Any] | None, type[Any] | None]] = {}
 
@@ -129,7 +134,8 @@ def _of_name(name: str, use_fast: bool) -> type[Any]:
     if each in classes:
       return classes[each]
   raise ValueError(
-    f"The folder's tokenizer is a {name}, which is not here. Known: {', '.join(sorted(classes))}."
+    f"tokenizer_class is {name}; this tokenizer is not supported. Supported: "
+    f"{', '.join(sorted(each for each in classes if not each.endswith('Fast')))}."
   )
 
 

@@ -62,18 +62,20 @@ class BasicTokenizer(tokenization.BasicTokenizer):
     do_split_on_punc: bool = True,
   ):
     """See the class."""
-    super().__init__(do_lower_case, drop_unassigned=True)
+    super().__init__(
+      do_lower_case,
+      strip_accents=strip_accents,
+      tokenize_chinese_chars=tokenize_chinese_chars,
+      drop_unassigned=True,
+    )
     self.never_split = set(never_split or ())
-    self.tokenize_chinese_chars = tokenize_chinese_chars
-    self.strip_accents = strip_accents
     self.do_split_on_punc = do_split_on_punc
 
   def tokenize(self, text: str | bytes, never_split: Iterable[str] | None = None) -> list[str]:
     """Returns the words and punctuation characters of `text`."""
     kept = self.never_split.union(never_split or ())
     text = self._clean_text(tokenization.convert_to_unicode(text))
-    if self.tokenize_chinese_chars:
-      text = self._tokenize_chinese_chars(text)
+    text = self._tokenize_chinese_chars(text)
     words: list[str] = []
     for word in unicodedata.normalize("NFC", text).split():
       if word in kept:
@@ -81,15 +83,10 @@ class BasicTokenizer(tokenization.BasicTokenizer):
         continue
       if self.do_lower_case:
         word = word.lower()
-      if self.do_lower_case if self.strip_accents is None else self.strip_accents:
+      if self.strips:
         word = self._run_strip_accents(word)
       words += [word] if word in kept else self._run_split_on_punc(word)
     return " ".join(words).split()
-
-  def _run_strip_accents(self, text: str) -> str:
-    """Decomposes characters into base and accents (NFD), and drops the accents (Mn)."""
-    decomposed = text if text.isascii() else tokenization.decompose(text)
-    return "".join([char for char in decomposed if unicodedata.category(char) != "Mn"])
 
   def _run_split_on_punc(self, text: str) -> list[str]:
     """Cuts `text` before and after each punctuation character, unless that is off."""

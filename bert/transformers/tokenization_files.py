@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert.checkpoints import model_files, model_source
-from bert.io import atomic_files, filesystem, json_files
+from bert.io import atomic_files, filesystem, json_files, tokenizer_settings
 from bert.text.added_tokens import AddedToken
 from bert.text.vocabulary_file import VocabularyError
 from bert.transformers.tokenization_options import LOGGER
 
-CONFIG = "tokenizer_config.json"
-TOKENIZER = "tokenizer.json"
+CONFIG = tokenizer_settings.CONFIG
+TOKENIZER = tokenizer_settings.TOKENIZER
 _SPECIAL = "special_tokens_map.json"
 _ADDED = "added_tokens.json"
 _MORE = "additional_special_tokens"
@@ -101,6 +101,9 @@ def _arguments(
   for name, path in files.items():
     arguments.setdefault(name, path)
   content = read_json(folder, TOKENIZER)
+  stated = tokenizer_settings.of_content(content)
+  if stated and not stated.refusal and cls.__name__ != "PreTrainedTokenizerFast":
+    arguments = {"do_lower_case": stated.do_lower_case, **stated.splitting, **arguments}
   added: dict[int, AddedToken] = {}
   if "added_tokens_decoder" in arguments:
     added = {int(i): AddedToken.of(each) for i, each in arguments["added_tokens_decoder"].items()}
@@ -162,6 +165,9 @@ def _warn_of_other_class(cls: type[Any], other: Any) -> None:
   name = cls.__name__
   if not isinstance(other, str) or name == "PreTrainedTokenizerFast":
     return
+  stem = other.removesuffix("Fast").removesuffix("Tokenizer")
+  if stem in tokenizer_settings.SAME_AS_BERT:
+    other = "BertTokenizer"
   if other.removesuffix("Fast") != name.removesuffix("Fast"):
     LOGGER.warning(
       "The folder says that its tokenizer is a %s; a %s may split texts in another way.",

@@ -34,8 +34,8 @@ def test_the_vocabulary_beside_weights(tmp_path):
   assert found() == "vocab.json"
   transformers_folder.write_tokenizer(tmp_path, str(tmp_path / "vocab.json"), True, 512)
   assert found() == "tokenizer.json"
-  # Of word pieces: not the tokenizer that the weights need.
-  (tmp_path / "tokenizer.json").write_text('{"model": {"type": "WordPiece", "vocab": {}}}')
+  # Of another kind: not the tokenizer that the weights need.
+  (tmp_path / "tokenizer.json").write_text('{"model": {"type": "WordLevel", "vocab": {}}}')
   assert found() == "vocab.json"
   (tmp_path / "vocab.txt").write_text("[PAD]\n")
   assert found() == "vocab.txt"

@@ -256,18 +256,15 @@ def test_a_vocabulary_in_a_tokenizer(tmp_path):
   content = {
     "model": {"type": "WordPiece", "vocab": dict(reversed(ids.items()))},
     "added_tokens": [{"id": 10, "content": VOCABULARY[10]}, {"id": 0, "content": "[PAD]"}],
+    "normalizer": {"type": "BertNormalizer", "lowercase": False},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
   }
   path = tmp_path / "there/tokenizer.json"
   path.write_text(json.dumps(content))
   run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
   assert (tmp_path / "back/vocab.txt").read_text().splitlines() == VOCABULARY
-  weights = tmp_path / "there/model.safetensors"
-  path.write_text(json.dumps({"model": {"type": "BPE", "vocab": ids}}))
-  with pytest.raises(ValueError, match="is not a tokenizer of word pieces"):
-    transformers_folder.read_tokens(weights)
-  path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}))
-  with pytest.raises(ValueError, match="does not number its tokens"):
-    transformers_folder.read_tokens(weights)
+  checkpoint = reading.open_checkpoint(finding.find_checkpoint(tmp_path / "back"))
+  assert checkpoint.do_lower_case is False  # as the tokenizer's files beside it state
 
 
 def test_names_of_nobody_are_kept_and_named(tmp_path):

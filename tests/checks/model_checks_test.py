@@ -56,6 +56,13 @@ FAULTS = {
   ),
   # Vocabulary.
   "no vocabulary": Fault(lambda folder: (folder / "vocab.txt").unlink(), "Cannot read voc", ""),
+  "a tokenizer that is not supported": Fault(
+    lambda folder: (folder / "tokenizer_config.json").write_text(
+      '{"tokenizer_class": "BertJapaneseTokenizer"}'
+    ),
+    "tokenizer_class is BertJapaneseTokenizer; this tokenizer is not supported",
+    "",
+  ),
   "more tokens than embeddings": Fault(
     vocab_of([*VOCAB, "one", "two"]), "no embedding", "vocab.txt"
   ),

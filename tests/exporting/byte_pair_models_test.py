@@ -14,6 +14,7 @@ from bert.exporting import (
 from bert.modeling import BertConfig
 from bert.tasks import classification, conll_files, tagging, windows
 from bert.text.byte_pairs import BytePairTokenizer
+from bert.tokenization import BasicTokenizer
 from tests.kit import byte_pairs, tiny_bert
 
 LENGTH = 12
@@ -112,7 +113,8 @@ def test_words_of_tags(vocab_file, read):
   model = build(tag_model.TagModel, vocab_file, LENGTH, labels)
   texts = ["the Hello (and) 'tis", "<mask> é then and the Hello and Hello the (and)"]
   eagerly(model, tf.constant(texts))
-  examples = [conll_files.TaggedSentence("x", text.split()) for text in texts]
+  split = BasicTokenizer(do_lower_case=False).tokenize
+  examples = [conll_files.TaggedSentence("x", split(text)) for text in texts]
   features = tagging.convert_examples_to_features(examples, labels, "bio", LENGTH, tokenizer)
   assert read.pop() == expected(list(features))
 

@@ -378,7 +378,7 @@ class Pair:
   """A `FullTokenizer` and its graph, with a vocabulary that shows each character they yield."""
 
   def __init__(self, vocab_file, do_lower_case):
-    self.python = tokenization.FullTokenizer(vocab_file, do_lower_case)
+    self.python = tokenization.load_tokenizer(vocab_file, do_lower_case)
     self.graph = hub_preprocess.Preprocessor(vocab_file, do_lower_case)
 
   def check(self, texts):
@@ -421,16 +421,29 @@ def bytes_of_characters(data):
   return spans
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
+_SPLITTING = {
+  "uncased": (True, {}),
+  "cased": (False, {}),
+  "accents": (True, {"strip_accents": False, "tokenize_chinese_chars": False}),
+  "stripped": (False, {"strip_accents": True}),
+}
+
+
+@pytest.fixture(
+  scope="module",
+  params=["uncased", "cased", "accents", pytest.param("stripped", marks=pytest.mark.ci)],
+)
 def trap_pair(request, tmp_path_factory):
   """Each character that the traps become is a piece; so are a few longer ones."""
-  basic = tokenization.BasicTokenizer(request.param)
+  lower, splitting = _SPLITTING[request.param]
+  basic = tokenization.BasicTokenizer(lower, **splitting)
   chars = {char for trap in TRAPS for word in basic.tokenize(trap) for char in word} | set("ςσ")
   chars = sorted(char for char in chars if not 0xD800 <= ord(char) < 0xE000)
   pieces = [*chars, "ae", "é́", "aaa"]
   tokens = [*PIECES[:4], *pieces, *("##" + piece for piece in pieces)]
   folder = tmp_path_factory.mktemp("traps")
-  return Pair(write_vocab(folder, tokens), request.param)
+  (folder / "tokenizer_config.json").write_text(json.dumps(splitting))
+  return Pair(write_vocab(folder, tokens), lower)
 
 
 def random_traps(draw):

@@ -89,3 +89,16 @@ def test_a_damaged_configuration_of_the_tokenizer_is_named(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(content)
     with pytest.raises(ValueError, match=rf"tokenizer_config\.json:? {message}"):
       BertTokenizer.from_pretrained(tmp_path)
+
+
+def test_settings_of_transformers_are_kept(tmp_path):
+  folders = [tmp_path / "there", tmp_path / "back"]
+  folders[0].mkdir()
+  (folders[0] / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nüber\nuber\n")
+  (folders[0] / "tokenizer_config.json").write_text('{"strip_accents": false}')
+  BertTokenizer.from_pretrained(folders[0]).save_pretrained(folders[1])
+  for folder in folders:
+    assert BertTokenizer.from_pretrained(folder).tokenize("Über") == ["über"]
+  (folders[0] / "config.json").write_text('{"tokenizer_class": "HerbertTokenizer"}')
+  with pytest.raises(ValueError, match="HerbertTokenizer; this tokenizer is not supported"):
+    BertTokenizer.from_pretrained(folders[0])

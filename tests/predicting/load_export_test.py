@@ -108,6 +108,20 @@ def test_vectors_are_pooled_as_recorded_or_as_asked_for(export):
   np.testing.assert_allclose(found, np.mean(ids))
 
 
+def test_options_of_an_encoder(export):
+  folder, _ = export
+  for name in ("litert", "auto"):
+    assert Predictor.load(folder, name, chunk_size=7).chunk_size == 7
+  assert Predictor.load(folder, "litert").chunk_size == 64 * 32
+  made = Predictor.from_checkpoint(folder, engine="litert", chunk_size=7, max_seq_length=None)
+  assert made.chunk_size == 7
+  with pytest.raises(ValueError, match="chunk_size is 0, but must be at least 1"):
+    Predictor.load(folder, "litert", chunk_size=0)
+  message = r"An encoder has no option doc_stride\. Its options: max_seq_length\."
+  with pytest.raises(ValueError, match=message):
+    Predictor.load(folder, "litert", doc_stride=8, max_seq_length=16)
+
+
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
 def test_pooling_is_that_of_tensorflow(pooling):
   vectors = np.random.RandomState(0).randn(2, 5, 3).astype(np.float32)

@@ -16,7 +16,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.checkpoints import finding, numpy_reader, reading, safetensors_file, transformers_folder
+from bert import tokenization
+from bert.checkpoints import (
+  finding,
+  model_files,
+  numpy_reader,
+  reading,
+  safetensors_file,
+  transformers_folder,
+)
 from bert.io import record_files, tfrecord_bytes
 from bert.io.tfrecord_bytes import framed, varint
 from bert.predicting import load_run, masked_words, predictor
@@ -376,11 +384,11 @@ TRANSFORMERS = [
   Family(
     "transformers' tokenizer",
     "tokenizer.json",
-    loading(lambda folder: transformers_folder.read_tokens(folder / "model.safetensors")),
+    loading(lambda folder: tokenization.load_vocab(model_files.need_vocabulary(folder))),
     [
       case("cut short", '{"model": ', "not valid JSON"),
       case("a list", "[]", "JSON object"),
-      case("of bytes", '{"model": {"type": "BPE", "vocab": {}}}', "not a tokenizer of word pieces"),
+      case("of words", '{"model": {"type": "WordLevel", "vocab": {}}}', "of the type WordLevel"),
       case("a gap", '{"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}', "0, 1, 2"),
       case("text for an id", _TOKENIZER.replace("1}", '"1"}') % "[]", "0, 1, 2"),
       case("a number for a token", _TOKENIZER % "[5]", "0, 1, 2"),

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.tasks import answer_texts, squad, squad_answers
+from bert.tasks import answer_texts, kinds, span_answers, squad, squad_answers
 from bert.tasks.squad import SquadExample
 from bert.tasks.squad_features import InputFeatures
 from bert.tokenization import BasicTokenizer, FullTokenizer
 from tests.kit.squad_samples import VERSIONS, Result, features_of, tokenizer_of
+from tests.kit.tokenizer_definition import write_vocab
 
 
 def write_golden(golden_squad, folder):
@@ -240,6 +241,18 @@ def test_final_text(pred_text, orig_text, expected):
 def test_final_text_keeps_case_for_cased_models():
   assert answer_texts.get_final_text("Smith", "Smith's", do_lower_case=False) == "Smith"
   assert answer_texts.get_final_text("smith", "Smith's", do_lower_case=False) == "Smith's"
+
+
+def test_final_text_is_split_as_the_tokenizer_splits(tmp_path):
+  tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "möchte"]
+  made = write_vocab(tmp_path, "\n".join(tokens) + "\n")
+  keeping = FullTokenizer(made, strip_accents=False)
+  cased = FullTokenizer(made, do_lower_case=False)
+  for tokenizer, word in ((keeping, "möchte"), (cased, "Möchte")):
+    splitting = answer_texts.splitting_of(tokenizer)
+    assert answer_texts.align(word, "(Möchte)", splitting, False)[0] == (1, 7)
+    answering = span_answers.SpanAnswers(kinds.find("squad"), tokenizer, 32, 8, 8, "bert")
+    assert answering._sizes[-1] == splitting
 
 
 def test_a_failure_to_align_is_logged_on_request(caplog):
