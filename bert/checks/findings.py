@@ -124,8 +124,9 @@ def finding_from_error(failure: Exception, place: str = "") -> Finding:
   """Makes the finding for an exception of a reader; `place` for one that does not say where.
 
   Example:
-    >>> finding_from_error(FileNotFoundError(2, "No such file or directory", "vocab.txt"))
-    Finding(level='error', what='No such file or directory.', where='vocab.txt', remedy='')
+    >>> found = finding_from_error(FileNotFoundError(2, "No such file or directory", "vocab.txt"))
+    >>> found.level, found.what, found.where
+    ('error', 'No such file or directory.', 'vocab.txt')
   """
   if isinstance(failure, OSError) and failure.filename is not None and failure.strerror:
     return error(f"{failure.strerror}.", str(failure.filename))

@@ -197,7 +197,7 @@ class TableReader:
   def check_start(self, rows: Sequence[Row], path: str) -> None:
     """Raises a DataError where a file has no row, or a malformed one where its header should be."""
     errors = [] if self.skip_bad_rows else self._bad_rows_of(path)
-    if errors and (not rows or (errors[0].line or 0) < rows[0].line):
+    if errors and (not rows or (errors[0].line or 0) <= rows[0].line):
       self.finish(path, len(rows))
     if not rows:
       raise DataError("the file is empty.", path)

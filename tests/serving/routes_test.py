@@ -16,6 +16,7 @@ from bert.serving import app, general_routes
 from bert.serving.errors import BackendError, Overloaded, WorkerDied
 from bert.serving.metrics import Metrics
 from bert.serving.settings import Settings
+from bert.tokenization import BasicTokenizer
 from tests.serving import fake_models
 
 TEXT, OTHER = "The storm closed both runways.", "No aircraft could land."
@@ -459,7 +460,7 @@ class TestTensorFlowServing:
     coded = {"b64": base64.b64encode(TEXT.encode()).decode()}
     for given in (coded, {"text": coded}):
       found = post(client, "/v1/models/ner:predict", {"instances": [given]})
-      assert found["predictions"][0]["words"] == TEXT.split()
+      assert found["predictions"][0]["words"] == BasicTokenizer(False).tokenize(TEXT)
 
   def test_status_and_metadata(self, client):
     [version] = client.get("/v1/models/mrpc").json()["model_version_status"]
