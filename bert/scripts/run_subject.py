@@ -26,6 +26,7 @@ from bert.scripts import (
   pretraining_subject,
   result_files,
   run_files,
+  table_split,
   trained_task,
 )
 from bert.scripts.answered_examples import Budget, TooLongError
@@ -166,8 +167,9 @@ def title_of(known: Mapping[str, Any], kind: kinds.Kind | None) -> str:
   if not name or name.lower() == _TABLE:
     own = kind.title or kind.name if kind else name
     what = _PROBLEMS.get(str(known.get("problem_type")), own)
-  files = (known.get(flag) for flag in ("dev_file", "predict_file", "train_file", "data_dir"))
-  data = os.path.basename(os.path.normpath(next(filter(None, files), "") or ""))
+  files = [known.get(flag) for flag in ("dev_file", "predict_file", "train_file")]
+  files.append(table_split.table_of(known.get("data_dir")))
+  data = os.path.basename(os.path.normpath(next(filter(None, files), "")))
   return f"{what}: {data}" if what and data not in ("", ".", "..") else what
 
 

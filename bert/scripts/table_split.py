@@ -104,6 +104,11 @@ def _find_or_write(task_class, settings, config, tokenizer) -> str | None:
   return folder
 
 
+def table_of(folder: str | None) -> str | None:
+  """Returns the table whose split is in a folder; the folder where it holds none."""
+  return _record_in(folder).get("file", folder) if folder else folder
+
+
 def _record_in(folder: str) -> dict[str, Any]:
   return json_files.read_if_there(os.path.join(folder, _RECORD), f"Remove {folder}.")
 

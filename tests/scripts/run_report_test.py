@@ -109,6 +109,13 @@ def test_the_title_says_what_the_data_are(known, name, title):
   assert run_subject.title_of(known, kinds.find(name) if name else None) == title
 
 
+def test_the_title_of_a_divided_table_names_the_table(tmp_path):
+  (tmp_path / "split.json").write_text('{"file": "/data/reviews.csv"}')
+  known = {"task_name": "csv", "data_dir": str(tmp_path)}
+  title = run_subject.title_of(known, kinds.find("sentences"))
+  assert title == "Text classification: reviews.csv"
+
+
 def test_the_lines_to_use_a_model_hold_its_own_text():
   usage = run_subject.usage_of("out/a run", {"text_a": "It's late."})
   python, lines, service = usage.values()
