@@ -188,7 +188,8 @@ def test_markup_and_other_scripts_stay_text(page, server):
   visit(page, server, "names")
   page.get_by_label("Text", exact=True).fill(text)
   run(page)
-  assert page.locator("#answer .text").text_content() == text + "PER"
+  found = page.locator("#answer .text").text_content()
+  assert re.sub("PER|DATE", "", found) == text  # the words, without the labels behind them
   assert page.locator("#answer script, #answer img").count() == 0
   assert page.title() == "names · model server"
 
