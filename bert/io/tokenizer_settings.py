@@ -8,6 +8,7 @@
 vocabulary copies these settings (`text/tokenizer_kinds.py: kept_files`).
 """
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -117,4 +118,9 @@ def _dict(value: Any) -> Mapping[str, Any]:
 
 def _object(folder: str | os.PathLike, name: str) -> dict[str, Any]:
   path = os.path.join(folder, name)
-  return json_files.read_object(path) if filesystem.is_file(path) else {}
+  try:
+    return json_files.read_object(path) if filesystem.is_file(path) else {}
+  except OSError as error:
+    if error.errno != errno.ENOTSUP:  # of an unknown file system: who opens the vocabulary says so
+      raise
+    return {}
