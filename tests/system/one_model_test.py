@@ -11,6 +11,7 @@ import shutil
 
 import numpy as np
 import pytest
+from tokenizers import BertWordPieceTokenizer
 
 from bert import convert_checkpoint, export_hub, predict, run_classifier
 from bert.checkpoints import finding, reading, saving
@@ -55,7 +56,7 @@ def folders(tmp_path_factory, expected) -> dict[str, pathlib.Path]:
   model = exports.classifier(tmp_path_factory)
   root = tmp_path_factory.mktemp("folders")
   kinds = ("run", "transformers", "original", "converted", "stripped", "converted back", "onnx")
-  found = {name: root / name for name in kinds}
+  found = {name: root / name for name in (*kinds, "transformers 5")}
   for name in kinds[:3]:
     found[name].mkdir()
   prefix = finding.find_checkpoint(model.trained)
@@ -76,6 +77,12 @@ def folders(tmp_path_factory, expected) -> dict[str, pathlib.Path]:
   (found["original"] / "label_map.json").write_text(json.dumps(numbered))
   head = Head("ForSequenceClassification", exports.LABELS, "classification")
   exports.write_transformers(exports.Model(str(found["run"]), ""), found["transformers"], head)
+  # As transformers 5 writes a tokenizer: without vocab.txt.
+  shutil.copytree(found["transformers"], found["transformers 5"])
+  vocab_file = found["transformers 5"] / "vocab.txt"
+  tokenizer = BertWordPieceTokenizer(str(vocab_file), lowercase=True)
+  tokenizer.save(str(found["transformers 5"] / "tokenizer.json"))
+  vocab_file.unlink()
   for command, source, name in [
     ("from_transformers", "transformers", "converted"),
     ("strip", "original", "stripped"),
@@ -101,7 +108,9 @@ def ids_of(rows) -> list[list[int]]:
   return [[number for number in row["input_ids"] if number] for row in rows]
 
 
-@pytest.mark.parametrize("name", ["run", "transformers", "converted back", "converted", "onnx"])
+@pytest.mark.parametrize(
+  "name", ["run", "transformers", "transformers 5", "converted back", "converted", "onnx"]
+)
 def test_predictor_server_and_script(folders, expected, tmp_path, name):
   folder = str(folders[name])
   source, lines = tmp_path / "texts.txt", tmp_path / "answers.jsonl"
@@ -121,7 +130,9 @@ def test_predictor_server_and_script(folders, expected, tmp_path, name):
   assert_same(expected, [a["label"] for a in answers], [list(a["probabilities"]) for a in answers])
 
 
-@pytest.mark.parametrize("name", ["run", "transformers", "converted", "original", "in its folder"])
+@pytest.mark.parametrize(
+  "name", ["run", "transformers", "transformers 5", "converted", "original", "in its folder"]
+)
 def test_task_script(folders, expected, tmp_path, name):
   flags = {"task_name": "csv", "data_dir": folders["data"], "max_seq_length": 16}
   if name == "in its folder":
