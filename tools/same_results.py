@@ -54,7 +54,8 @@ ON_PURPOSE: dict[str, str] = {
     "the fingerprint has every value of the configuration that decides what weights compute"
   ),
   r"flags\.json: plugin$": "every script has --plugin",
-  rf"(flags\.json: |report\.html: flags/|state/(informative|fingerprint)/)({_RETIRED})$": (
+  r"(flags\.json: |report\.html: flags/|run\.json: settings/|state/(informative|fingerprint)/)"
+  rf"({_RETIRED})$": (
     "flags that are gone"
   ),
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
@@ -68,7 +69,7 @@ ON_PURPOSE: dict[str, str] = {
   r"report\.html: (task$|interval|cautions|findings|examples/highest_loss)": (
     "the report has an interval, names leakage and tiny classes, and shows wrong examples alone"
   ),
-  r"(flags\.json: |report\.html: flags/|state/(informative|fingerprint)/)"
+  r"(flags\.json: |report\.html: flags/|run\.json: settings/|state/(informative|fingerprint)/)"
   r"(merge_labels|skip_bad_rows|answer_scores)$": "flags for faults of data",
   r"state/informative/texts_in|settings/texts_in": "a run keeps the columns of its texts",
   r"gflop_per_example|total_GFLOP": "FLOPs are not counted",
