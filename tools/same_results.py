@@ -55,9 +55,7 @@ ON_PURPOSE: dict[str, str] = {
   ),
   r"flags\.json: plugin$": "every script has --plugin",
   r"(flags\.json: |report\.html: flags/|run\.json: settings/|state/(informative|fingerprint)/)"
-  rf"({_RETIRED})$": (
-    "flags that are gone"
-  ),
+  rf"({_RETIRED})$": ("flags that are gone"),
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",
   r"dev_summary\.json": "every run that evaluates says how to read its results",
   r"/model\.ckpt-0\.|/checkpoint: line": (
