@@ -71,7 +71,9 @@ ON_PURPOSE: dict[str, str] = {
   r"(merge_labels|skip_bad_rows|answer_scores)$": "flags for faults of data",
   r"state/informative/texts_in|settings/texts_in": "a run keeps the columns of its texts",
   r"gflop_per_example|total_GFLOP": "FLOPs are not counted",
-  r"^(pretraining|distillation_records).*report\.html: (examples|missing)": "reports of pre-training guess no words",
+  r"^(pretraining|distillation_records).*report\.html: (examples|missing)": (
+    "reports of pre-training guess no words"
+  ),
   r"report\.html: failure$": "the report of a single run says why its model failed",
   r"^classifier_many/out/((features|ensemble|soup)/|results\.json: (ensemble|soup)|results\.png"
   r"|report\.html|run\.json|seed_\d+/(outputs_|command\.txt|\.?\w+\.tf_record|run\.json: "
