@@ -78,7 +78,8 @@ def test_evaluation_and_prediction_beside_a_running_training(data, tmp_path):
     script = Script(run_classifier)
     for job in ("do_eval", "do_predict"):
       script.run_well(**{**flags, "do_train": False, job: True})
-    assert int(results_in(out / "eval_results.txt")["global_step"]) >= 10
+    # The best weights so far, not the newest.
+    assert int(results_in(out / "eval_results.txt")["global_step"]) in range(5, 10**9, 5)
     assert (out / "predictions.tsv").exists()
     assert (out / "eval.tf_record").stat().st_mtime_ns == features, "the training reads it again"
     refused = script.error_of(**{**flags, "do_train": True})
