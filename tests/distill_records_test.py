@@ -64,7 +64,7 @@ def flags(tmp_path_factory) -> dict:
   }
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_distilbert_from_a_bert(flags, tmp_path):
   out = tmp_path / "out"
   run_well(**flags, method="distilbert", do_eval=True, max_eval_steps=1, output_dir=out)

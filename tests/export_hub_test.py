@@ -104,7 +104,7 @@ def test_a_keras_classifier_of_strings(exported, tmp_path):
   np.testing.assert_allclose(again.predict(tf.constant(TEXTS), verbose=0), tuned, atol=1e-6)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_other_tokenizer(model_dir, tmp_path):
   code, err = run(
     init_checkpoint=model_dir, export_dir=tmp_path, max_seq_length=8, tf_text_tokenizer=True

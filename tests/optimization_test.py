@@ -402,8 +402,8 @@ _OF_A_LAYER = 48  # 16 weights, each with two slots
 @pytest.mark.parametrize(
   ("head", "layers", "count"),
   [
-    pytest.param("classifier", 12, 604, marks=pytest.mark.ci),
-    pytest.param("pretraining", 12, 619, marks=pytest.mark.ci),
+    pytest.param("classifier", 12, 604, marks=pytest.mark.slow),
+    pytest.param("pretraining", 12, 619, marks=pytest.mark.slow),
     ("pretraining", 2, 619 - 10 * _OF_A_LAYER),  # of BERT-Base, but for ten layers
   ],
 )

@@ -155,7 +155,7 @@ def test_a_run_has_a_report(name, files, tmp_path):
     assert "There are no examples: " in (tmp_path / "b.html").read_text()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_examples_are_answered_in_the_dtype_of_the_run(files, tmp_path, monkeypatch):
   """Otherwise a close call is counted otherwise than in eval_results.txt."""
   asked, load = [], answered_examples.registry.load

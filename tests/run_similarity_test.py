@@ -183,7 +183,7 @@ def test_every_reader_takes_the_folder_with_its_pooling(trained, tmp_path):
     assert found["vectors"].shape == (NUM_TEST, 1, SIZES["hidden_size"])
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_export_compares_and_encodes(trained, tmp_path):
   values = trained.copied_to(tmp_path)
   run_well(**values, do_export=True)

@@ -159,7 +159,7 @@ def test_packed_as_in_training(tokenizer, preprocessor):
   assert not packed["input_type_ids"].numpy().any()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_saved_preprocess_model(tokenizer, preprocessor, vocab_file, tmp_path):
   hub_preprocess.export_preprocess(str(tmp_path / "model"), vocab_file, seq_length=12)
   loaded = tf.saved_model.load(str(tmp_path / "model"))

@@ -122,7 +122,7 @@ def test_pairs_are_cut_as_in_training(golden_dir):
     pieces = (graph.tokenize(tf.constant(each)).merge_dims(1, 2) for each in (texts, pairs))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_preprocess_model_elsewhere(golden_dir, tmp_path):
   """Its model file is inside; it is saved once more, as part of a user's own model."""
   path = tmp_path / "30k-clean.model"

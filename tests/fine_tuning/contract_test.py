@@ -114,7 +114,9 @@ def _rounded(entities):
 
 
 @pytest.mark.ci
-@each_task_in_whole_runs
+@pytest.mark.parametrize(
+  "name", [pytest.param(name, marks=() if name == "squad" else pytest.mark.slow) for name in TASKS]
+)
 def test_its_export_answers_as_its_folder(script, flags, name, tmp_path):
   script.run_well(**flags, do_train=True, do_export=True, export_dir=tmp_path / "export")
   of_run = Predictor.from_run(str(flags["output_dir"]), vocab_file=str(flags["vocab_file"]))

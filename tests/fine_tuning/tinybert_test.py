@@ -39,7 +39,7 @@ def task(tmp_path_factory) -> dict:
   }
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_both_halves_of_the_task_stage_resume_bit_for_bit(task, tmp_path):
   straight, halves = tmp_path / "straight", tmp_path / "halves"
   script.run_well(**task, do_eval=True, layer_epochs=4, output_dir=straight)

@@ -202,6 +202,7 @@ def test_an_optimizer_for_a_model(dummy_inputs):
   assert np.isfinite(model.train_on_batch(dummy_inputs, np.array([0, 1, 0, 1])))
 
 
+@pytest.mark.slow
 def test_fine_tuning_of_texts(name):
   model = BertForSequenceClassification.from_pretrained(name)
   tokenizer = BertTokenizer.from_pretrained(name)

@@ -223,7 +223,7 @@ def test_quick_start(tmp_path):
   np.testing.assert_array_equal(loaded.predict(inputs, verbose=0), predictions)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_compiled_by_xla_it_learns_the_same():
   losses = []
   inputs, labels = make_inputs(), np.array([0, 1, 2, 1])

@@ -81,7 +81,7 @@ def test_no_bit_of_minilm_depends_on_the_batch(minilm, dtype):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_a_text_has_the_same_bits_at_every_place_of_a_batch(minilm, dtype):
   """What the shapes cannot promise: rows of an operation are computed alike at every place."""
   config, tokenizer, prefix = load_model.load_model(minilm)

@@ -389,7 +389,7 @@ def test_a_checkpoint_that_no_run_left_is_refused(finished, tmp_path):
     load_run.find_run(tmp_path / pathlib.Path(prefix).name, str(done.vocab_file))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.parametrize(
   "item", [("a", []), ("a", "b"), ("a", ["b", ""]), ("a", ["b", 3]), "a", {"context": "a"}]
 )

@@ -78,7 +78,7 @@ def test_20_steps_of_albert_equal_the_original(golden_dir, albert_records, tmp_p
   assert_same_weights(tensors(tmp_path / "model.ckpt-20"), golden, 1.5e-5, 1e-5)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_albert_resumes_bit_for_bit(golden_dir, albert_records, tmp_path):
   values = {
     "input_file": albert_records,

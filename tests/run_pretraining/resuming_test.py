@@ -57,7 +57,7 @@ def test_an_encoder_alone_gets_new_heads_and_it_is_said(trained, tmp_path):
   assert first["cls/predictions/transform/dense/kernel"].std() > 0.1
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_export_of_what_was_pretrained(trained, tmp_path):
   values = {**trained.flags, "do_export": True, "export_dir": tmp_path / "export"}
   assert "--do_export needs --vocab_file" in error_of(**values)

@@ -68,7 +68,7 @@ def test_a_later_run_knows_the_head(trained, tmp_path):
       assert found[qid] == (value if isinstance(value, str) else pytest.approx(value, abs=1e-4))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_export_and_folder_answer_alike(trained, tmp_path):
   """The export, and the folder, whose answers are made in Python."""
   flags = {**trained.flags, "init_checkpoint": trained.out / "best", "output_dir": tmp_path}

@@ -86,7 +86,7 @@ def test_a_model_without_its_vocabulary_says_which_one_it_needs(flags, albert, t
   assert "is of ALBERT, and no vocabulary lies beside the model: give --spm_model" in error
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_strings_to_the_predictions_of_the_run(flags, tmp_path):
   """The export, `predict.py` and the run itself say the same."""
   script.run_well(do_train=True, do_predict=True, do_export=True, **flags)

@@ -30,6 +30,7 @@ def test_a_small_quick_start(output_of):
   assert "Output predictions shape: (4, 3)" in output
 
 
+@pytest.mark.slow
 def test_a_short_training_with_the_kit(output_of):
   output = output_of("train_bert_classification.py", "--max_train_examples=64", "--epochs=1")
   assert "Epoch 1: loss 0." in output

@@ -93,6 +93,7 @@ def test_a_batch_that_does_not_fit(flags, more, expected, record_property):
   record_property("note", re.search(rf"Out of memory.* Lower {expected}=\d+", error[0])[0])
 
 
+@pytest.mark.slow
 def test_texts_that_do_not_fit(flags, tmp_path):
   (tmp_path / "texts.txt").write_text("\n".join(_TEXTS))
   settings = dict(flag.removeprefix("--").split("=") for flag in flags)

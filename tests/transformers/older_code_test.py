@@ -179,7 +179,7 @@ def test_the_models_own_loss_as_a_method_and_metrics_of_two_outputs(model):
   assert {"start_logits_accuracy", "end_logits_own"} <= set(results)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_rows_of_tables_that_are_looked_up_often_take_no_longer_steps():
   model = TFBertForSequenceClassification(BertConfig(**SIZES))
   tables = model.bert.embeddings
