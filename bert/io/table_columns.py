@@ -25,6 +25,7 @@ from bert.io.tables import (
   DataError,
   Row,
   UnknownColumnError,
+  is_json_lines,
   reasons_of,
   with_others,
 )
@@ -154,9 +155,9 @@ def _unknown_columns(
       given = " ".join(f"{what}={shlex.quote(str(name))}" for what, name in found.items())
       proposed = {what.removeprefix("--"): str(name) for what, name in found.items()}
       advice = f"Then give {given}."
-    elif len(meant) < len(found) and not first_row.file.endswith(".jsonl"):
+    elif len(meant) < len(found) and not is_json_lines(first_row.file):
       advice = f"{advice} {more_advice}".rstrip()
-  elif more_advice and not first_row.file.endswith(".jsonl"):
+  elif more_advice and not is_json_lines(first_row.file):
     advice = f"{advice} {more_advice}"
   return UnknownColumnError(reason, first_row.file, first_row.line, advice, proposed)
 

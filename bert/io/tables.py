@@ -74,6 +74,11 @@ class ShortRowError(DataError, IndexError):
   """A row lacks a column. An `IndexError` too, which processors have always caught."""
 
 
+def is_json_lines(path: str) -> bool:
+  """Tells whether a table has an object in each line; its keys are always its header."""
+  return path.endswith((".jsonl", ".json"))
+
+
 class Row(list):
   """The fields of one row, and their place in the file.
 
@@ -195,7 +200,7 @@ def read_own_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
   Returns:
     The header if the file has one, and the rows, as of `read_table` and `read_jsonl`.
   """
-  if path.endswith((".jsonl", ".json")):
+  if is_json_lines(path):
     return read_jsonl(path, on_bad_row)
   is_tsv = path.endswith(".tsv")
   expected = "\t" if is_tsv else ","
@@ -503,7 +508,7 @@ def row_writer(path: str, names: Sequence[str]) -> Callable[[Iterable[Any]], byt
     >>> row_writer("out.csv", ["id", "text"])([7, 'a "b", c'])
     b'7,"a ""b"", c"\\n'
   """
-  if path.endswith((".jsonl", ".json")):
+  if is_json_lines(path):
     return lambda row: _json(dict(zip(names, row, strict=True))) + b"\n"
   if path.endswith(".tsv"):
     return lambda row: ("\t".join(tsv_field(_text(value)) for value in row) + "\n").encode()

@@ -17,11 +17,10 @@ import numpy as np
 
 from bert.io import text_lines
 from bert.io.table_columns import Column, TableReader, find_columns, names_of
-from bert.io.tables import DataError, Row, parse_object, row_writer
+from bert.io.tables import DataError, Row, is_json_lines, parse_object, row_writer
 from bert.predicting.predictor import Predictor
 from bert.tasks import user_tables
 
-_JSON = (".jsonl", ".json")
 _WITH_HEADER = (".csv", ".tsv")
 FLAGS = ("--text_a_column", "--text_b_column")
 """What sets the columns of a model's first and second text."""
@@ -78,7 +77,7 @@ def read(
     DataError: names file, line, fault and remedy.
   """
   find = _Columns(predictor, dict(columns or {}), header)
-  if path.endswith(_JSON) and is_streamed:
+  if is_json_lines(path) and is_streamed:
     for number, line in enumerate(text_lines.read_lines(path), start=1):
       if line:
         record = parse_object(line, path, number)
@@ -87,7 +86,7 @@ def read(
     return
   reader = TableReader(skip_bad_rows)
   rows = user_tables.read_rows(path, reader)
-  has_header = path.endswith(_JSON) or find.has_header(rows[0])
+  has_header = is_json_lines(path) or find.has_header(rows[0])
   first = rows[0] if has_header else Row(map(str, range(len(rows[0]))), path, 1, 0)
   find.of(first, has_header)  # one error, where none of the rows would do
   yield from reader.convert(

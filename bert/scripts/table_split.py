@@ -19,7 +19,7 @@ from absl import logging
 
 from bert.io import atomic_files, json_files
 from bert.io.table_columns import TableReader
-from bert.io.tables import DataError, Row, read_own_table, row_writer
+from bert.io.tables import DataError, Row, is_json_lines, read_own_table, row_writer
 from bert.scripts import command_line, run_states
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import shared_texts, user_tables
@@ -88,7 +88,7 @@ def _find_or_write(task_class, settings, config, tokenizer) -> str | None:
     )
   with atomic_files.folder_written_whole(folder) as aside:
     for part, rows in parts.items():
-      name = f"{part}.jsonl" if path.endswith((".jsonl", ".json")) else f"{part}.csv"
+      name = f"{part}.jsonl" if is_json_lines(path) else f"{part}.csv"
       write = row_writer(name, header)
       lines = [*([header] if header and name.endswith(".csv") else []), *rows]
       atomic_files.write_bytes(os.path.join(aside, name), b"".join(map(write, lines)))
@@ -140,7 +140,7 @@ def _rows_of(examples: Sequence[Any], settings: RunSettings) -> list[Row]:
   """Returns the header, empty without one, and the row of each example."""
   path = settings.data_dir
   rows = read_own_table(path, TableReader(skip_bad_rows=True).on_bad_row)
-  has_header = settings.get("header") is not False or path.endswith((".jsonl", ".json"))
+  has_header = settings.get("header") is not False or is_json_lines(path)
   header = [rows[0] if has_header else Row([], path, 1, 0)]
   rows = rows[1:] if has_header else rows
   by_place = {row.source: row for row in rows}

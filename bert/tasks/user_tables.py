@@ -28,7 +28,14 @@ from absl import logging
 
 from bert.io import filesystem
 from bert.io.table_columns import Column, TableReader, find_column, find_columns, names_of
-from bert.io.tables import SKIP_ADVICE, DataError, Row, folder_listing, read_own_table
+from bert.io.tables import (
+  SKIP_ADVICE,
+  DataError,
+  Row,
+  folder_listing,
+  is_json_lines,
+  read_own_table,
+)
 from bert.tasks import label_counts
 from bert.tasks.processors import Columns, TableProcessor
 
@@ -95,7 +102,7 @@ def read_table(
   path = find_table(os.fsdecode(path), split) if split else os.fsdecode(path)
   reader = TableReader(skip_bad_rows)
   rows = read_rows(path, reader)
-  header = header or path.endswith(".jsonl")
+  header = header or is_json_lines(path)
   names, wanted = names_of(rows[0], header), set(columns)
   if needed is not None:
     wanted = {
@@ -284,7 +291,7 @@ class CsvProcessor(TableProcessor):
     return {names[n] if names else part: n for part, n in zip(parts, numbers, strict=True)}
 
   def _has_header(self, first_row: Row) -> bool:
-    return self.columns.header or first_row.file.endswith((".jsonl", ".json"))
+    return self.columns.header or is_json_lines(first_row.file)
 
   def _with_lists(self, rows: list[Row], numbers: Mapping[str, int]) -> list[Row]:
     """Puts the names of the classes that are 1 in place of the first class's value."""
@@ -487,7 +494,7 @@ def resolve_columns(columns: Columns, first_row: Row, **defaults: str) -> Column
   Raises:
     DataError: a column is missing, or is given as text and as label.
   """
-  header = columns.header or first_row.file.endswith((".jsonl", ".json"))
+  header = columns.header or is_json_lines(first_row.file)
   defaults = {"text_b": "text_b", "guid": "id", **defaults}
   found: dict[str, Any] = {
     field: name

@@ -1,8 +1,12 @@
 """A graph for each test, and the values that a model's variables start with."""
 
+import builtins
+import importlib
+
 import numpy as np
 import pytest
 
+import bert_tf1
 from bert_tf1.real import tf
 
 
@@ -30,6 +34,21 @@ def started():
       return session
 
     yield start
+
+
+@pytest.fixture
+def cell(monkeypatch, tmp_path):
+  """Runs code as a notebook's cell does; returns its names."""
+  monkeypatch.setattr(builtins, "__import__", builtins.__import__)
+  monkeypatch.setattr(importlib, "import_module", importlib.import_module)
+  bert_tf1.install(str(tmp_path))
+
+  def run(code):
+    names = {"__name__": "__main__"}
+    exec(code, names)
+    return names
+
+  return run
 
 
 def waves(index, shape):

@@ -1,32 +1,14 @@
 """What `from bert import ...` gives a script or notebook that has no `bert` of its own."""
 
-import builtins
-import importlib
 import sys
 
 import pytest
 from absl import flags
 
-import bert_tf1
 from bert_tf1 import whose
 from bert_tf1.errors import NotAvailableError
 from bert_tf1.library import modeling, optimization, run_classifier, tokenization
 from tests.kit.paths import CHECKOUT
-
-
-@pytest.fixture
-def cell(monkeypatch, tmp_path):
-  """Runs code as a notebook's cell does; returns its names."""
-  monkeypatch.setattr(builtins, "__import__", builtins.__import__)
-  monkeypatch.setattr(importlib, "import_module", importlib.import_module)
-  bert_tf1.install(str(tmp_path))
-
-  def run(code):
-    names = {"__name__": "__main__"}
-    exec(code, names)
-    return names
-
-  return run
 
 
 def test_the_names_of_the_package_bert_tensorflow(cell):

@@ -1,32 +1,14 @@
 """What `import keras` gives a script: python -m pytest tf1/tests/library/keras2_test.py"""
 
-import builtins
-import importlib
 import os
 import sysconfig
 
 import numpy as np
 import pytest
 
-import bert_tf1
 from bert_tf1 import importing
 from bert_tf1.errors import NotAvailableError
 from bert_tf1.real import tf
-
-
-@pytest.fixture
-def cell(monkeypatch, tmp_path):
-  """Runs code as a notebook's cell does; returns its names."""
-  monkeypatch.setattr(builtins, "__import__", builtins.__import__)
-  monkeypatch.setattr(importlib, "import_module", importlib.import_module)
-  bert_tf1.install(str(tmp_path))
-
-  def run(code):
-    names = {"__name__": "__main__"}
-    exec(code, names)
-    return names
-
-  return run
 
 
 @pytest.mark.parametrize(
