@@ -32,7 +32,6 @@ from absl import flags, logging
 from bert.io import installation
 from bert.scripts import (
   command_line,
-  exports,
   flag_groups,
   model_exports,
   model_flags,
@@ -63,7 +62,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
       "task_model",
       None,
-      "JSON that describes the model of a fine-tuned task, to write task/ as well. The run_*.py "
+      "Options of the model of a fine-tuned task as JSON, to write task/ as well. The run_*.py "
       "scripts give it with --do_export.",
     )
   with flag_groups.flag_group("onnx and litert"):
@@ -110,10 +109,12 @@ def main(_) -> None:
 
 def _write_saved_models(settings, config, export_dir: str) -> None:
   """Writes TensorFlow's models into a folder."""
-  model = (settings.init_checkpoint, settings.vocab_file, settings.do_lower_case)
   if settings.task_model:
-    exports.export_task_model(export_dir, config, *model, json.loads(settings.task_model))
-  exports.export_hub_models(
+    described = model_exports.describe(settings, config)
+    options = json.loads(settings.task_model)
+    model_exports.export_task_model(export_dir, described, settings.init_checkpoint, options)
+  model = (settings.init_checkpoint, settings.vocab_file, settings.do_lower_case)
+  model_exports.export_hub_models(
     export_dir, config, *model, settings.max_seq_length, settings.tf_text_tokenizer
   )
   logging.info("Use them with hub.KerasLayer; %s serves as --init_checkpoint.", settings.export_dir)

@@ -533,7 +533,6 @@ class Classification(Task):
     return {
       "label_names": self.labels,
       "problem_type": self.problem_type,
-      "windows": self.windows,
       "task_name": self.settings.task_name,
       "is_pair": any(example.text_b for example in examples),
     }

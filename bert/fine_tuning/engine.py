@@ -280,9 +280,8 @@ class FineTuning(Run):
         self.write_results(f"test_results{data.suffix}.txt", scores)
 
   def task_model(self):
-    """Returns the kind of task, and how its model answers texts."""
-    options = {"max_seq_length": self.settings.max_seq_length, **self.task.export_options()}
-    return {"kind": self.task.name, **options}
+    """Returns the arguments of the task's model that reads strings."""
+    return {"max_seq_length": self.settings.max_seq_length, **self.task.export_options()}
 
 
 def padded_to_batch(rows: Iterable, batch_size: int, padding: Callable[[], Any]) -> Iterator:

@@ -20,7 +20,6 @@ from bert.model.configuration import BertConfig
 from bert.model.task_head import Head
 from bert.predicting import load_run
 from bert.predicting.contributions import Contributions
-from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
 from bert.predicting.processors import AnswerProcessor
 from bert.reports import statistics, words
@@ -98,6 +97,8 @@ def examples_of(
   Raises:
     TooLongError: the budget is not enough.
   """
+  from bert.predicting.engines.tensorflow import load_checkpoint
+
   data = task.data_sets(task.scored_split)[0]
   count, most_flops = _planned(task, run, answering, data, budget)
   places = sample(len(data.examples), count)
@@ -105,7 +106,7 @@ def examples_of(
   items = trained_task.items_of(task, examples)
   # As the run evaluated: in bfloat16 an answer that is a close call may be another one.
   dtype = task.settings.get("dtype") or "float32"
-  engine = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
+  engine = load_checkpoint(run.prefix, run.config, head, dtype)
   found = Predictor.of_halves(_Remembering(answering), engine, batch_size, _CHUNK)(items)
   answers = [each.answer for each in found]
   shown = task.shown(answering)

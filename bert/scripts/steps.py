@@ -172,7 +172,7 @@ class Run:
     return bool(self.settings.do_train or self.settings.do_eval)
 
   def task_model(self) -> dict[str, Any] | None:
-    """Returns what `exports.export_task_model` exports; pre-training has no task."""
+    """Returns options for `model_exports.export_task_model`; pre-training has no task."""
     return None
 
   # -------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ class Run:
       f"--vocab_file={settings.vocab_file}",
       f"--do_lower_case={settings.do_lower_case}",
       f"--max_seq_length={settings.max_seq_length}",
-      *([f"--task_model={json.dumps(task_model)}"] if task_model else []),
+      *([f"--task_model={json.dumps(task_model)}"] if task_model is not None else []),
     )
     if exit_code:
       sys.exit(exit_code)  # the other process has said why

@@ -128,12 +128,6 @@ class SpanAnswers(Answering):
     )
 
   @classmethod
-  def facts_of_outputs(cls, outputs, label_names):
-    """Recognises a place in a text."""
-    del label_names
-    return {} if {"answer", "start", "end"} <= set(outputs) else None
-
-  @classmethod
   def synthetic_example(cls, inputs):
     """Returns a question that the paragraph answers."""
     return {

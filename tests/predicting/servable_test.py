@@ -18,8 +18,13 @@ from bert.predicting import attention, masked_words, saved_texts, servable
 from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
 from bert.predicting.row_batches import RowBatches
-from tests.kit import exports, masked_lm
+from tests.kit import exports, masked_lm, tiny_exports
 
+ITEMS = {
+  "spans": {"question": "who was it ?", "context": "it was the man from the city . " * 6},
+  "tags": "the man was in the city , and he said so . " * 4,
+  "choices": {"context": "he said", "choices": ["so .", "it was the city", "no"]},
+}
 FACTS = {"task_name": "films", "problem_type": "classification", "labels": ["no", "yes"]}
 
 
@@ -28,8 +33,8 @@ def export(tmp_path):
   """`export(facts, pooling)` writes an export whose models are empty files."""
 
   def write(facts=(), pooling=None):
-    for files in FILES.values():
-      path = tmp_path / files["float32"]
+    for name in ("onnx", "litert"):
+      path = tmp_path / FILES[name]["float32"]
       path.parent.mkdir(exist_ok=True)
       path.write_bytes(b"")
     (tmp_path / "v").mkdir(exist_ok=True)
@@ -204,9 +209,33 @@ def test_a_signature_is_read_as_tensorflow_reads_it(exported, pretrained_encoder
 
   folder = saved_texts.folder_of(exported)
   signature, loaded = saved_texts.signature(folder), load_model.load_signature(exported)
-  assert (signature.inputs, signature.list_inputs) == (loaded.inputs, loaded.list_inputs)
+  assert signature.inputs == loaded.inputs
   assert signature.needs_pairs == loaded.needs_pairs
   assert saved_texts.signature(saved_texts.folder_of(pretrained_encoder)) is None
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("name", ["spans", "tags", "choices"])
+def test_an_export_of_token_ids_answers_in_python(name, tmp_path):
+  folder = tiny_exports.write_saved_model(tmp_path / "export", name)
+  assert not servable.needs_tensorflow(tmp_path / "export")
+  found = servable.find(tmp_path / "export")
+  assert (found.folder, found.engine) == (str(folder), "tensorflow")
+  item = ITEMS[name]
+  results = computed(found.abilities["answers"], [item])
+  of_export = Predictor.from_saved_model(tmp_path / "export")([item])
+  tiny_exports.write(tmp_path / "onnx", name)
+  assert_close(results, of_export)
+  assert_close(results, Predictor.load(tmp_path / "onnx", "onnxruntime")([item]))
+
+
+def test_a_graph_of_strings_of_an_earlier_version_is_refused():
+  tags = saved_texts.Signature(("text",), ("ends", "num_words", "starts", "tags", "words"))
+  of_pairs = saved_texts.Signature(("context", "question"), ("answer", "end", "start"))
+  for signature in (tags, of_pairs, saved_texts.Signature(("choices", "context"), ("choice",))):
+    with pytest.raises(ValueError, match=r"out/task is an export of an earlier .*--do_export"):
+      saved_texts.check_is_current("out/task", signature)
+  saved_texts.check_is_current("out", saved_texts.Signature(("text",), ("num_words", "words")))
 
 
 def test_a_damaged_saved_model_is_said(tmp_path):
