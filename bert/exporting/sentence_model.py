@@ -60,15 +60,15 @@ class SentenceModel(TaskModel):
     self._list_variables()
 
   @classmethod
-  def options_of_run(cls, run):
+  def options(cls, model):
     """Returns the labels, and what the head is."""
-    facts = run.facts
+    facts, example = model.facts, model.settings.get("example")
     return {
       "label_names": facts["labels"],
       "problem_type": facts["problem_type"],
       "task_name": facts.get("task_name"),
-      # A run does not record whether its texts were pairs: the second text may be empty.
-      "is_pair": True,
+      # Without an example of the run's data, a second text is allowed: it may be empty.
+      "is_pair": example is None or "text_b" in example,
     }
 
   @tf.function(autograph=False)

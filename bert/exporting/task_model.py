@@ -30,6 +30,7 @@ from absl import logging
 from bert import tokenization
 from bert.checkpoints import finding, label_map
 from bert.exporting import graph_text, hub_encoder, hub_preprocess, saved_models
+from bert.exporting.model_folder import Described
 from bert.model import kernels, variables
 from bert.modeling import BertConfig, BertModel
 
@@ -78,8 +79,14 @@ class TaskModel(tf.train.Checkpoint):
       self.label_names = tf.Variable(list(label_names), trainable=False, name="label_names")
 
   @classmethod
-  def options_of_run(cls, run: Any) -> dict[str, Any]:
-    """Returns this class's arguments beside the length for a trained `predicting.load_run.Run`."""
+  def from_description(cls, model: Described) -> "TaskModel":
+    """Creates the model of a fine-tuned run, with random weights."""
+    arguments = {"max_seq_length": model.max_seq_length, **cls.options(model)}
+    return cls(model.config, model.vocab_file, model.do_lower_case, **arguments)
+
+  @classmethod
+  def options(cls, model: Described) -> dict[str, Any]:
+    """Returns the further arguments of this class for a fine-tuned model."""
     raise NotImplementedError
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:

@@ -53,6 +53,8 @@ class FineTuning(Run):
     sets: split -> its data sets, of the splits that the run needs.
   """
 
+  exports_task = True
+
   def __init__(self, task_class: type[Task], settings, bert_config, tokenizer, teaching=None):
     super().__init__(settings, bert_config, tokenizer, teaching)
     self.task = task_class(settings, bert_config, tokenizer)
@@ -278,10 +280,6 @@ class FineTuning(Run):
       outputs = self.predictions_of(data, checkpoint_path)
       if scores := self.task.write_predictions(data, outputs):
         self.write_results(f"test_results{data.suffix}.txt", scores)
-
-  def task_model(self):
-    """Returns the arguments of the task's model that reads strings."""
-    return {"max_seq_length": self.settings.max_seq_length, **self.task.export_options()}
 
 
 def padded_to_batch(rows: Iterable, batch_size: int, padding: Callable[[], Any]) -> Iterator:

@@ -12,7 +12,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -212,27 +212,28 @@ def export_hub_models(
   logging.info("Exported the encoder and its preprocessing to %s.", export_dir)
 
 
-def export_task_model(
-  export_dir: str, model: Described, checkpoint: str, options: Mapping[str, Any]
-) -> None:
+def export_task_model(export_dir: str, model: Described, checkpoint: str) -> None:
   """Writes `task/` into `export_dir`: from strings where `reads_strings`, else from token ids.
 
   Args:
     export_dir: made if it does not exist.
-    model: what is known of it; it has a task.
+    model: what is known of it.
     checkpoint: prefix of the weights.
-    options: arguments of the task's class of models that read strings.
 
   Raises:
+    UsageError: the checkpoint was not fine-tuned for a task.
     CheckpointError: the checkpoint lacks a variable, or has it in another shape.
     OSError: the directory cannot be written, or holds something other than a SavedModel.
   """
   from bert.exporting import saved_models
 
+  if model.kind is None:
+    raise command_line.UsageError(
+      f"--task_model: {checkpoint} was not fine-tuned for a task. Omit the flag."
+    )
   path = os.path.join(export_dir, "task")
   if reads_strings(model):
-    words = (model.config, model.vocab_file, model.do_lower_case)
-    model.kind.model_class()(*words, **options).export(path, checkpoint)
+    model.kind.model_class().from_description(model).export(path, checkpoint)
     return
   graph = _graph_of(model, checkpoint)
   with saved_models.written_aside(path) as folder:

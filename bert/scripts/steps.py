@@ -7,7 +7,6 @@ its `Teaching`.
 """
 
 import difflib
-import json
 import subprocess
 import sys
 import time
@@ -73,7 +72,10 @@ class Run:
     informative: flags whose change, when the run is resumed, is only logged.
     ignored_in_eval: facts that may differ in a run that does not train.
     result_keys: of `eval_results.txt`, which are written first.
+    exports_task: whether `--do_export` also writes `task/`; pre-training has no task.
   """
+
+  exports_task = False
 
   informative: tuple[str, ...] = (
     *("train_batch_size", "learning_rate", "num_train_epochs", "warmup_proportion"),
@@ -170,10 +172,6 @@ class Run:
   def is_reported(self) -> bool:
     """Whether the run did something that a report shows."""
     return bool(self.settings.do_train or self.settings.do_eval)
-
-  def task_model(self) -> dict[str, Any] | None:
-    """Returns options for `model_exports.export_task_model`; pre-training has no task."""
-    return None
 
   # -------------------------------------------------------------------------------------------
   # The steps.
@@ -275,7 +273,6 @@ class Run:
   def _export(self, checkpoint_path: str | None) -> None:
     """Exports in a process of its own: what is exported does not depend on how it was trained."""
     settings = self.settings
-    task_model = self.task_model()
     exit_code = start_script(
       "export_hub",
       f"--export_dir={settings.export_dir}",
@@ -284,7 +281,7 @@ class Run:
       f"--vocab_file={settings.vocab_file}",
       f"--do_lower_case={settings.do_lower_case}",
       f"--max_seq_length={settings.max_seq_length}",
-      *([f"--task_model={json.dumps(task_model)}"] if task_model is not None else []),
+      f"--task_model={self.exports_task}",
     )
     if exit_code:
       sys.exit(exit_code)  # the other process has said why

@@ -1,13 +1,9 @@
 """Answers to questions about a paragraph, from the scores of its windows.
 
 Windows are made by `squad_features`, answers chosen by `squad_answers`: they are those that
-run_squad.py writes into its files. The graph of an export (`exporting/span_model.py`) differs from
-both in the cases that its docstring lists. Where run_squad.py answers "empty", or leaves a
-paragraph out because it cannot be aligned with its tokens (control characters alone, say), the
-answer here is "", and its null odds are `NO_ANSWER_ODDS`. And of tokens that know their place, such
-as RoBERTa's, a span of blanks alone is no answer here, as in run_squad.py; in the graph it may be
-the best. Of a sentencepiece model, n best answers may have other ends at characters that its
-alignment does not find, and so other probabilities.
+run_squad.py writes into its files. Where run_squad.py answers "empty", or leaves a paragraph out
+because it cannot be aligned with its tokens (control characters alone, say), the answer here is "",
+and its null odds are `NO_ANSWER_ODDS`.
 """
 
 from collections.abc import Mapping

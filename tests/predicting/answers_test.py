@@ -6,13 +6,12 @@ TensorFlow)
 Both have the same weights: those drawn by the names of variables.
 """
 
-import types
-
 import numpy as np
 import pytest
 
 from bert import tokenization
 from bert.exporting import token_graph
+from bert.exporting.model_folder import Described
 from bert.model.task_head import SEQUENCES
 from bert.modeling import BertConfig
 from bert.predicting.engines import registry
@@ -75,11 +74,9 @@ def both(task, lower, folder):
   vocab_file = word_pieces(folder)
   tokenizer = tokenization.load_tokenizer(vocab_file, lower)
   config = config_of(max(tokenizer.vocab.values()) + 1)
-  run = types.SimpleNamespace(facts=facts, settings=settings, max_seq_length=LENGTH)
+  described = Described(config, vocab_file, lower, LENGTH, facts, settings)
   kind = kinds.of_facts(facts)
-  model_class = kind.model_class()
-  options = model_class.options_of_run(run)
-  model = model_class(config, vocab_file, lower, max_seq_length=LENGTH, **options)
+  model = kind.model_class().from_description(described)
   signature = model.signature()
   graph = Predictor._of_texts(LoadedFunction.of_strings(signature, model), 4, 64)
   head = kind.head_class().of_run(facts, settings)

@@ -173,7 +173,7 @@ EXPORTS = [
   (
     "a task's description",
     nothing,
-    {"task_model": "{}"},
+    {"task_model": True},
     "--task_model is for --format=saved_model",
   ),
   ("texts that are too long", nothing, {"max_seq_length": 33}, "sequence length 33"),
