@@ -395,7 +395,7 @@ def test_a_checkpoint_that_no_run_left_is_refused(finished, tmp_path):
 )
 def test_choices_that_are_none(exported, item):
   choose = Predictor.from_saved_model(str(exported("swag").out / "export"))
-  with pytest.raises(ValueError, match=r"inputs are choices \(a list\), context"):
+  with pytest.raises(ValueError, match=r"inputs are context, choices \(a list\)"):
     choose([item])
 
 
