@@ -13,7 +13,7 @@ import pytest
 from bert.exporting import model_folder
 from bert.exporting.model_files import FILES
 from bert.exporting.model_folder import Described
-from bert.io import installation
+from bert.io import installation, start_lines
 from bert.predicting import attention, masked_words, saved_texts, servable
 from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
@@ -196,6 +196,34 @@ def test_an_exported_encoder_of_tensorflow(pretrained_encoder):
   (vector,) = computed(found.abilities["vectors"], ["the cat"])
   (expected,) = Predictor.from_checkpoint(pretrained_encoder, max_seq_length=16)(["the cat"])
   np.testing.assert_allclose(vector, expected, atol=1e-6)
+
+
+class StartedError(Exception):
+  """TensorFlow would start now."""
+
+
+@pytest.mark.ci
+def test_each_engine_of_tensorflow_has_gpu_memory_grow_first(
+  trained, exported, pretrained, monkeypatch
+):
+  """It is loaded in a process of its own, and several share a GPU."""
+  abilities = [
+    ability
+    for folder in (trained, exported, pretrained)
+    for ability in servable.find(folder, max_seq_length=16).abilities.values()
+  ]
+  asked = []
+
+  def start(**options):
+    asked.append(options)
+    raise StartedError
+
+  monkeypatch.setattr(start_lines, "start_tensorflow", start)
+  for ability in abilities:
+    with pytest.raises(StartedError):
+      ability.load_engine(threads=3)
+  assert asked == [{"threads": 3}] * len(abilities)
+  assert len(abilities) > 6
 
 
 @pytest.mark.ci
