@@ -204,7 +204,7 @@ TEXTS = ["ada bob.", "cat dog, ada.", "elk"]
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
-  """Exports of a tiny classifier and of a tiny encoder, as ONNX, both also with weights of 8 bits."""
+  """Exports of a tiny classifier and of a tiny encoder, as ONNX, also with weights of 8 bits."""
   from tests.kit import every_script
 
   folder = every_script.write_files(tmp_path_factory.mktemp("files"))

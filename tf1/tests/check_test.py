@@ -260,7 +260,8 @@ def test_what_never_runs_need_not_be_there(tmp_path):
 
 @pytest.mark.parametrize("is_future", [False, True])
 def test_annotations_run_at_the_start(tmp_path, is_future):
-  script = "import tensorflow as tf\ndef f(x: tf.a_1, *, y: tf.a_2 = 0) -> tf.a_3:\n  pass\nz: tf.a_4\n"
+  script = "import tensorflow as tf\n"
+  script += "def f(x: tf.a_1, *, y: tf.a_2 = 0) -> tf.a_3:\n  pass\nz: tf.a_4\n"
   text, failures = report(tmp_path, "from __future__ import annotations\n" * is_future + script)
   assert failures == text.count(", at the script's start") == 4 * (not is_future), text
 
