@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from absl import logging
 
+from bert.serving import worker
 from bert.serving.channel import Channel
 from bert.serving.errors import BackendError, NotReady, Overloaded, ServingError
 from bert.serving.events import Events
@@ -204,11 +205,13 @@ class WorkerPool:
   async def _bring_up(self, channel: Channel) -> None:
     try:
       ready = await channel.start(self.options.start_timeout_s)
-    except ServingError as error:
+    except Exception as error:  # also of the system, such as that it has too many processes
+      known = isinstance(error, ServingError)
+      reason = error if known else NotReady(f"no process can start: {worker.reason_of(error)}")
       if not self.is_ready:
-        self.fault = f"The model cannot be loaded: {error}"
+        self.fault = f"The model cannot be loaded: {reason}"
         self._fail_waiting(self.fault)
-      raise
+      raise reason from (None if known else error)
     self.fault, self.names, self._devices = None, ready.names, ready.devices
     self._tokens_per_second = self._tokens_per_second or ready.tokens_per_second
     self._channels.append(channel)

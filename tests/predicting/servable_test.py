@@ -4,16 +4,18 @@ Alone: python -m pytest tests/predicting/servable_test.py (seconds; in the ci ti
 """
 
 import pickle
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from bert.checkpoints import finding, reading, saving
 from bert.exporting import model_folder
 from bert.exporting.model_files import FILES
 from bert.exporting.model_folder import Described
-from bert.io import installation
+from bert.io import installation, start_lines
 from bert.predicting import attention, masked_words, saved_texts, servable
 from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
@@ -201,6 +203,36 @@ def test_an_exported_encoder_of_tensorflow(pretrained_encoder):
   (vector,) = computed(found.abilities["vectors"], ["the cat"])
   (expected,) = Predictor.from_checkpoint(pretrained_encoder, max_seq_length=16)(["the cat"])
   np.testing.assert_allclose(vector, expected, atol=1e-6)
+
+
+class StartedError(Exception):
+  """TensorFlow would start now."""
+
+
+@pytest.mark.ci
+def test_each_engine_of_tensorflow_has_gpu_memory_grow_first(
+  trained, exported, pretrained, tmp_path, monkeypatch
+):
+  """It is loaded in a process of its own, and several share a GPU."""
+  run = shutil.copytree(trained, tmp_path / "run")
+  prefix = finding.find_checkpoint(trained)
+  names = [name for name in reading.names_and_shapes(prefix) if name != "global_step"]
+  facts = {**FACTS, "labels": exports.LABELS}
+  saving.save(str(run), 2, reading.read_tensors(prefix, names), {"fingerprint": facts})
+  found = [servable.find(folder, max_seq_length=16) for folder in (run, exported, pretrained)]
+  assert [next(iter(each.abilities)) for each in found] == ["answers", "answers", "vectors"]
+  abilities = [ability for each in found for ability in each.abilities.values()]
+  asked = []
+
+  def start(**options):
+    asked.append(options)
+    raise StartedError
+
+  monkeypatch.setattr(start_lines, "start_tensorflow", start)
+  for ability in abilities:
+    with pytest.raises(StartedError):
+      ability.load_engine(threads=3)
+  assert asked == [{"threads": 3}] * len(abilities)
 
 
 @pytest.mark.ci

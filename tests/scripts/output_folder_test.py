@@ -251,6 +251,23 @@ def test_the_best_checkpoint_counts_where_it_is_kept(tmp_path):
     assert output_folder.checkpoint_to_use(settings(tmp_path, **values)) == expected, values
 
 
+def test_the_checkpoint_that_is_used_is_said(tmp_path, caplog):
+  caplog.set_level("INFO", logger="absl")
+  earlier, newest = (saving.save(str(tmp_path), n, {"v": np.zeros(2)}, {}) for n in (6, 7))
+
+  def said(**values):
+    caplog.clear()
+    output_folder.checkpoint_to_use(settings(tmp_path, **values))
+    return [record.getMessage() for record in caplog.records]
+
+  assert said() == [f"Using the newest checkpoint, {newest}."]
+  best = saving.save(str(tmp_path / "best"), 5, {"v": np.zeros(2)}, {})
+  assert said() == [f"Using the best checkpoint, {best}. The newest is {newest}."]
+  assert said(keep_best=False) == [f"Using the newest checkpoint, {newest}."]
+  named = f"Using {earlier}, which --init_checkpoint names."
+  assert said(init_checkpoint=earlier) == [named]
+
+
 def test_nothing_to_export(tmp_path):
   with pytest.raises(ValueError, match=f"no checkpoint in --output_dir={tmp_path}; train with"):
     output_folder.checkpoint_to_export(settings(tmp_path))

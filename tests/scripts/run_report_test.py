@@ -14,7 +14,7 @@ import pytest
 from bert.io import installation
 from bert.model.configuration import BertConfig
 from bert.reports.subject import Subject
-from bert.scripts import answered_examples, run_report, run_subject
+from bert.scripts import answered_examples, run_report, run_subject, trained_task
 from bert.tasks import kinds
 
 
@@ -70,6 +70,23 @@ def test_answers_cost_a_twentieth_of_a_run():
   assert affordable(base, 128, mrpc + 408) == pytest.approx(0.05 * (mrpc + 408) - 11, abs=1)
   assert affordable(base, 128, 408) == 0, "evaluated only: not once more"
   assert affordable(tiny, 64, 100) > 2000, "three seconds are always free"
+
+
+def test_no_more_examples_are_planned_than_cost_a_twentieth(monkeypatch):
+  monkeypatch.setattr(trained_task, "items_of", lambda task, examples: examples)
+  run = types.SimpleNamespace(config=BertConfig(30522))
+  answering = types.SimpleNamespace(rows=lambda item: [{"input_ids": [1] * 128}])
+  data = types.SimpleNamespace(examples=["a text"] * 1800)
+  passes = 3 * 3 * 3668 + 408
+
+  def planned(run_passes, max_examples=2000):
+    budget = answered_examples.Budget(max_examples, run_passes)
+    return answered_examples._planned(None, run, answering, data, budget)[0]
+
+  assert planned(passes) == answered_examples.affordable(run.config, 128, passes) < 1700
+  assert [planned(passes, 1000), planned(None), planned(10 * passes)] == [1000, 1800, 1800]
+  with pytest.raises(answered_examples.TooLongError):
+    planned(408)
 
 
 def test_what_would_take_too_long_is_said(monkeypatch):

@@ -192,18 +192,26 @@ def test_only_what_a_dying_process_computed_is_lost():
   asyncio.run(main())
 
 
-def test_a_pool_that_cannot_start_says_why_and_leaves_no_process(monkeypatch):
+@pytest.mark.parametrize(
+  ("error", "words"),
+  [
+    (NotReady("no such file"), "no such file"),
+    (OSError(11, "Resource temporarily unavailable"), "no process can start: .*temporarily unavai"),
+    (TypeError("cannot pickle"), "no process can start: TypeError: cannot pickle"),
+  ],
+)
+def test_a_pool_that_cannot_start_says_why_and_leaves_no_process(monkeypatch, error, words):
   original = Channel.start
 
   async def start(self, timeout_s):
     if self.pid == 101:  # the first one, 100, can
-      raise NotReady("no such file")
+      raise error
     return await original(self, timeout_s)
 
   async def main():
     monkeypatch.setattr(Channel, "start", start)
     pool = WorkerPool("sums", [engine_load()], PoolOptions(workers=2))
-    with pytest.raises(NotReady, match="no such file"):
+    with pytest.raises(NotReady, match=words):
       await pool.start()
     assert not pool.is_ready
     assert all(channel.is_killed for channel in Channel.all)
