@@ -332,6 +332,10 @@ class FullTokenizer(Tokenizer):
     look_up = self._look_up("tokens") or self._tokenize_step_by_step
     return self._around_special_tokens(look_up, str, convert_to_unicode(text))
 
+  def text_to_ids(self, text: str | bytes) -> list[int]:
+    """Computes `convert_tokens_to_ids(tokenize(text))`, without a list of tokens on the way."""
+    return self.texts_to_ids([text])[0]
+
   def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
     """`text_to_ids` of each text."""
     look_up = self._look_up("ids")

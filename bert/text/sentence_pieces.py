@@ -30,20 +30,18 @@ The library `sentencepiece` is the extra `albert`. It is imported with the first
 
 import hashlib
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from bert.io import installation, vocabulary_kind
 from bert.text import offsets, piece_offsets, vocabulary_file
-from bert.text.characters import WITHOUT_ACCENTS, convert_to_unicode
+from bert.text.characters import WITHOUT_ACCENTS, convert_to_unicode, convert_to_utf8
 from bert.text.sequence_layout import Layout
 from bert.text.tokenizer import Tokenizer
-from bert.text.vocabulary_file import UnknownItemError, VocabularyError
+from bert.text.vocabulary_file import VocabularyError
 
 SPACE = "▁"  # U+2581 in a piece: a space before it
 _NEEDED_TOKENS = ("[CLS]", "[SEP]")
 _OTHER_NAMES = {"[UNK]": "<unk>", "[PAD]": "<pad>"}  # BERT's name -> ALBERT's
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False) -> str:
@@ -138,9 +136,7 @@ class SentencePieceTokenizer(Tokenizer):
 
   def prepared(self, text: str | bytes) -> str:
     """Returns the text that the sentencepiece model reads: step 1."""
-    text = convert_to_unicode(text)
-    if not text.isascii():
-      text = _SURROGATES.sub("\ufffd", text)
+    text = convert_to_utf8(text)
     return preprocess_text(text, lower=self.do_lower_case) if self.preprocess else text
 
   def tokenize(self, text: str | bytes) -> list[str]:
@@ -152,22 +148,12 @@ class SentencePieceTokenizer(Tokenizer):
     return pieces
 
   def text_to_ids(self, text: str | bytes) -> list[int]:
-    """See `Tokenizer`. For a list, even of one text, the library starts a thread."""
+    """See `Tokenizer`."""
     if self.special_tokens:
-      return self.convert_tokens_to_ids(self.tokenize(text))
+      return super().text_to_ids(text)
     prepared = self.prepared(text)
-    return self._checked_ids(prepared, self.processor.encode(prepared, out_type=int))
+    ids = self.processor.encode(prepared, out_type=int)
 
-  def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
-    """Applies `text_to_ids` to each text."""
-    if self.special_tokens:
-      return [self.convert_tokens_to_ids(self.tokenize(text)) for text in texts]
-    prepared = [self.prepared(text) for text in texts]
-    rows = self.processor.encode(prepared, out_type=int, num_threads=1)
-    return list(map(self._checked_ids, prepared, rows))
-
-  def _checked_ids(self, prepared: str, ids: list[int]) -> list[int]:
-    """Returns the library's `ids`, unless step 3 changes a token, or one is unknown."""
     if self._rare_ids.isdisjoint(ids):
       return ids
     if self.unk_id in ids:  # which has the id of its spelling
@@ -183,19 +169,6 @@ class SentencePieceTokenizer(Tokenizer):
     number the words of `text.split()`.
     """
     return offsets.locate_tokens(self, convert_to_unicode(text), piece_offsets.locate_pieces)
-
-  def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-    """Ids of `tokens`; that of "<unk>" for a token without one, which is how they are spelled."""
-    return [self.vocab.get(token, self.unk_id) for token in tokens]
-
-  def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-    """Returns pieces of `ids`; raises `UnknownItemError` for an id without one."""
-    try:
-      return [self.inv_vocab[index] for index in ids]
-    except KeyError as error:
-      raise UnknownItemError(
-        f"{self.vocab_file}: {error.args[0]!r} is not an id of its {len(self.vocab)} pieces."
-      ) from None
 
   def _pieces(self, text: str) -> list[str]:
     pieces: list[str] = []

@@ -30,7 +30,7 @@ from bert.tokenization import BasicTokenizer, WordpieceTokenizer
 
 RESERVED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-_MAX_WORDS = 500_000  # to learn from: 0.5 GB
+_MAX_WORDS = 500_000  # to learn from: 1.2 GB
 _MAX_PIECE_CHARS = 50  # longer pieces occur only in tables and addresses
 _MAX_OCCURRENCES = 1 << 26  # of all words, given to the trainer one by one: about a minute
 _AT_ONCE = 1000  # occurrences of a word
