@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bert import create_vocab, tokenization
-from bert.text import text_files, vocabulary, word_counts
+from bert.text import corpus, text_files, vocabulary, word_counts
 from tests.kit.paths import ROOT, SAMPLE_TEXT
 from tests.kit.script_runs import Script
 
@@ -131,11 +131,11 @@ def test_compressed_text(text, tmp_path):
 
 def test_long_lines_are_taken_in_parts(tmp_path, monkeypatch):
   monkeypatch.setattr(word_counts, "_WORDS_AT_ONCE", 7)
+  parts = corpus.parts
+  monkeypatch.setattr(corpus, "parts", lambda line: parts(line, limit=30))
   path = tmp_path / "line.txt"
   path.write_text("one  two three " * 50)
   assert word_counts.count_words([str(path)]).words == {"one": 50, "two": 50, "three": 50}
-  parts = list(word_counts._split_at_spaces("a b  c d", limit=2))
-  assert parts == [["a", "b"], ["", "c"], ["d"]]
 
 
 def test_invalid_utf8_is_counted_or_refused(tmp_path):

@@ -28,8 +28,6 @@ from bert.text.vocabulary_file import VocabularyError
 from bert.text.word_counts import WordCounts
 from bert.tokenization import BasicTokenizer, WordpieceTokenizer
 
-RESERVED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-
 _MAX_WORDS = 500_000  # to learn from: 1.2 GB
 _MAX_PIECE_CHARS = 50  # longer pieces occur only in tables and addresses
 _MAX_OCCURRENCES = 1 << 26  # of all words, given to the trainer one by one: about a minute
@@ -50,7 +48,6 @@ _FIRST_UNUSED = 99  # the number before [UNK], whose id is 100, in released voca
 def learn_vocabulary(
   counts: WordCounts,
   vocab_size: int,
-  reserved_tokens: Sequence[str] = RESERVED_TOKENS,
   num_unused: int = 0,
   min_count: int = 2,
   max_unique_chars: int = 1000,
@@ -63,7 +60,6 @@ def learn_vocabulary(
   Args:
     counts: of the words to learn from.
     vocab_size: number of tokens.
-    reserved_tokens: see `reserved_lines`.
     num_unused: see `reserved_lines`.
     min_count: pieces (except characters) and words that occur less often are not learned.
     max_unique_chars: the number of characters to keep, the most frequent ones.
@@ -72,7 +68,7 @@ def learn_vocabulary(
     VocabularyError: `vocab_size` is too small for the characters; the message gives the minimum.
     MissingExtraError: the library is not installed.
   """
-  lines = reserved_lines(reserved_tokens, num_unused)
+  lines = reserved_lines(num_unused)
   alphabet = _most_frequent(counts.characters, max_unique_chars)
   lines += [token for token in _character_tokens(alphabet) if token not in lines]
   room = vocab_size - len(lines)
@@ -94,21 +90,21 @@ def learn_vocabulary(
   return lines + pieces + [f"[unused{number}]" for number in missing]
 
 
-def reserved_lines(reserved_tokens: Sequence[str], num_unused: int) -> list[str]:
+def reserved_lines(num_unused: int) -> list[str]:
   """Lists the first lines of a vocabulary, at the places where released vocabularies have them.
 
-  The first token has id 0, that of padding. Up to 99 unused ones follow (with 99, [UNK], [CLS] and
-  [SEP] get their familiar 100, 101 and 102), then the other reserved ones, then the other unused.
+  [PAD] has id 0. Up to 99 unused tokens follow (with 99, [UNK], [CLS] and [SEP] get their familiar
+  100, 101 and 102), then the other reserved ones, then the other unused.
 
   Example:
-    >>> reserved_lines(["[PAD]", "[UNK]"], num_unused=2)
-    ['[PAD]', '[unused0]', '[unused1]', '[UNK]']
-    >>> [(100, token) for token in reserved_lines(RESERVED_TOKENS, num_unused=994)[100:101]]
-    [(100, '[UNK]')]
+    >>> reserved_lines(num_unused=1)
+    ['[PAD]', '[unused0]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+    >>> reserved_lines(num_unused=994).index("[UNK]")
+    100
   """
   unused = [f"[unused{number}]" for number in range(num_unused)]
-  first, *others = reserved_tokens
-  return [first, *unused[:_FIRST_UNUSED], *others, *unused[_FIRST_UNUSED:]]
+  others = ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+  return ["[PAD]", *unused[:_FIRST_UNUSED], *others, *unused[_FIRST_UNUSED:]]
 
 
 def _most_frequent(counts: Mapping[str, int], limit: int) -> list[str]:
