@@ -5,33 +5,31 @@ input each piece covers; here they are followed back through NFKD, dropped accen
 """
 
 import itertools
+import re
 from collections.abc import Iterator
 
 from bert.text.characters import WITHOUT_ACCENTS
-from bert.text.offsets import Span
+from bert.text.offsets import Span, strip_with_spans
 
 Located = tuple[str, int, int]  # token, start and end (exclusive)
+
+
+def _without_accents(char: str) -> str:
+  return WITHOUT_ACCENTS[ord(char)]
 
 
 def prepared_with_spans(tokenizer, text: str) -> tuple[str, list[Span]]:
   """Returns `tokenizer.prepared(text)`, and for each of its characters the span it came from."""
   if not tokenizer.preprocess:
     return tokenizer.prepared(text), [(index, index + 1) for index in range(len(text))]
-  chars: list[str] = []
   spans: list[Span] = []
-  end = 0
-  for word in text.split():
-    start = text.index(word, end)
-    if end:  # of the word before
-      chars.append(" ")
-      spans.append((end, start))
-    end, first = start + len(word), len(spans)
-    for index, char in enumerate(word, start):
-      kept = char.translate(WITHOUT_ACCENTS)
-      chars.extend(kept)
-      spans.extend([(index, index + 1)] * len(kept))
-      if not kept and len(spans) > first:  # an accent belongs to the character before it
-        spans[-1] = (spans[-1][0], index + 1)
+  end = 0  # of the word before
+  for word in re.finditer(r"\S+", text):
+    if end:
+      spans.append((end, word.start()))
+    end = word.end()
+    sources = [(index, index + 1) for index in range(word.start(), end)]
+    spans += strip_with_spans(_without_accents, word.group(), sources)[1]
   prepared = tokenizer.prepared(text)
   if len(prepared) != len(spans):
     raise ValueError(f"Offsets cannot be followed through the preparation of {text!r:.80}.")
