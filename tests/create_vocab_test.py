@@ -425,6 +425,14 @@ def test_bad_input(no_work, tmp_path, settings, message):
   assert not (tmp_path / "vocab.txt").exists()
 
 
+@pytest.mark.usefixtures("no_work")
+def test_the_library_is_missed_before_the_text_is_read(text, tmp_path, monkeypatch):
+  monkeypatch.setitem(sys.modules, "tokenizers", None)
+  code, errors = run(input_file=text, output_file=tmp_path / "v")
+  assert code == 1
+  assert 'Install it: pip install "bert-alive[roberta]"' in errors
+
+
 def test_a_failed_run_keeps_the_old_file(text, tmp_path):
   path = tmp_path / "vocab.txt"
   path.write_text("old\n")
