@@ -56,10 +56,14 @@ def _span(spans: list[Span], first: int, last: int, length: int) -> Span:
 
 def _pieces_in_prepared(tokenizer, prepared: str) -> Iterator[Located]:
   """Finds the library's tokens, with the characters of its input but for spaces around them."""
-  found = tokenizer.processor.encode(prepared, out_type="serialized_proto")
-  character_at = _characters_by_byte(prepared)
-  for piece, begin, end in _parsed(found):
-    start, end = character_at(begin), character_at(end)
+  from sentencepiece import sentencepiece_pb2
+
+  found = sentencepiece_pb2.SentencePieceText()  # type: ignore[attr-defined] # made at import
+  found.ParseFromString(tokenizer.processor.encode(prepared, out_type="serialized_proto"))
+  first_bytes = itertools.accumulate((len(char.encode()) for char in prepared), initial=0)
+  character_at = {byte: index for index, byte in enumerate(first_bytes)}
+  for each in found.pieces:
+    piece, start, end = each.piece, character_at[each.begin], character_at[each.end]
     while start < end and prepared[start].isspace():
       start += 1
     while end > start and prepared[end - 1].isspace():
@@ -70,24 +74,6 @@ def _pieces_in_prepared(tokenizer, prepared: str) -> Iterator[Located]:
       is_part = bool(_content(piece)) and start < len(prepared)
       end = start + 1 if is_part else start
     yield piece, start, end
-
-
-def _parsed(serialized: bytes) -> Iterator[Located]:
-  """Parses token, first byte and end of each."""
-  from sentencepiece import sentencepiece_pb2
-
-  parsed = sentencepiece_pb2.SentencePieceText()  # type: ignore[attr-defined] # made at import
-  parsed.ParseFromString(serialized)
-  for piece in parsed.pieces:
-    yield piece.piece, piece.begin, piece.end
-
-
-def _characters_by_byte(text: str):
-  """Makes a function from an offset into the UTF-8 of `text` to that into its characters."""
-  if text.isascii():
-    return int
-  starts = itertools.accumulate((len(char.encode()) for char in text), initial=0)
-  return {byte: index for index, byte in enumerate(starts)}.__getitem__
 
 
 def _content(piece: str) -> str:

@@ -28,7 +28,6 @@ What the original does under Python 3, and therefore this module as well (measur
 The library `sentencepiece` is the extra `albert`. It is imported with the first tokenizer.
 """
 
-import hashlib
 import os
 from collections.abc import Sequence
 
@@ -120,19 +119,6 @@ class SentencePieceTokenizer(Tokenizer):
         "XLM-R's or T5's, and this tokenizer is not supported. Train one with "
         "--control_symbols=[CLS],[SEP],[MASK]."
       )
-    self._numbers = {  # id -> ids, of the pieces that step 3 concerns
-      index: self.convert_tokens_to_ids(self.parts(piece))
-      for piece, index in vocab.items()
-      if _is_number_with_comma(piece)
-    }
-    self._rare_ids = frozenset([*self._numbers, self.unk_id])
-
-  def __getstate__(self):
-    return {name: value for name, value in vars(self).items() if name != "processor"}
-
-  def __setstate__(self, state):
-    vars(self).update(state)
-    self.processor = _processor(self.model, self.vocab_file)
 
   def prepared(self, text: str | bytes) -> str:
     """Returns the text that the sentencepiece model reads: step 1."""
@@ -146,19 +132,6 @@ class SentencePieceTokenizer(Tokenizer):
       is_special = chunk in self.special_tokens
       pieces += [chunk] if is_special else self._pieces(self.prepared(chunk))
     return pieces
-
-  def text_to_ids(self, text: str | bytes) -> list[int]:
-    """See `Tokenizer`."""
-    if self.special_tokens:
-      return super().text_to_ids(text)
-    prepared = self.prepared(text)
-    ids = self.processor.encode(prepared, out_type=int)
-
-    if self._rare_ids.isdisjoint(ids):
-      return ids
-    if self.unk_id in ids:  # which has the id of its spelling
-      return self.convert_tokens_to_ids(self._pieces(prepared))
-    return [part for index in ids for part in self._numbers.get(index, (index,))]
 
   def tokenize_with_offsets(self, text: str | bytes) -> list[offsets.TokenSpan]:
     """Splits `text` into tokens with their places in it: for tagging, and for quoting answers.
@@ -178,16 +151,12 @@ class SentencePieceTokenizer(Tokenizer):
 
   def parts(self, piece: str) -> list[str]:
     """Splits a number and its comma (step 3); any other token stays alone."""
-    if not _is_number_with_comma(piece):
+    if piece[-1:] != "," or not piece[-2:-1].isdigit():
       return [piece]
     number = self.processor.encode(piece[:-1].replace(SPACE, ""), out_type=str)
     if self.intended_numbers and number and number[0][0] == SPACE != piece[0]:
       number = [number[0][1:], *number[1:]] if len(number[0]) > 1 else number[1:]
     return [*number, ","]
-
-
-def _is_number_with_comma(piece: str) -> bool:
-  return piece[-1:] == "," and piece[-2:-1].isdigit()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -212,10 +181,9 @@ def _processor(model: bytes, path: str | os.PathLike):
   try:
     processor.LoadFromSerializedProto(model)
   except RuntimeError:
-    digest = hashlib.sha256(model).hexdigest()
     raise VocabularyError(
-      f"{path} is damaged: its {len(model)} bytes (sha256 {digest:.12}...) are not a complete "
-      "sentencepiece model. Fetch it again."
+      f"{path} is damaged: its {len(model)} bytes are not a complete sentencepiece model. "
+      "Fetch it again."
     ) from None
   return processor
 
