@@ -208,7 +208,7 @@ def load_tokenizer(
   if do_lower_case is None:
     do_lower_case = stated.do_lower_case is not False
   if kind := tokenizer_kinds.of(vocab_file):
-    return kind.TOKENIZER(vocab_file, do_lower_case, special_tokens)
+    return kind(vocab_file, do_lower_case, special_tokens)
   return FullTokenizer(vocab_file, do_lower_case, special_tokens, **stated.splitting)
 
 
@@ -324,8 +324,9 @@ class FullTokenizer(Tokenizer):
     """
     if not spm_model_file:
       return cls(vocab_file, do_lower_case)
-    kind = tokenizer_kinds.named(vocabulary_kind.SENTENCE_PIECES)
-    return kind.TOKENIZER(spm_model_file, do_lower_case, preprocess=False)
+    from bert.text.sentence_pieces import SentencePieceTokenizer
+
+    return SentencePieceTokenizer(spm_model_file, do_lower_case, preprocess=False)
 
   def tokenize(self, text: str | bytes) -> list[str]:
     """Returns the tokens of `text`, without `[CLS]` and `[SEP]`."""

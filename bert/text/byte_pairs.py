@@ -107,6 +107,11 @@ class BytePairTokenizer(Tokenizer):
       return self._library
     return _library_tokenizer(self.pairs._replace(add_prefix_space=True), self.plain)
 
+  @staticmethod
+  def read_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
+    """Reads token -> id; raises a `VocabularyError` if the file cannot be used."""
+    return read(vocab_file).vocab
+
   def tokenize(self, text: str | bytes) -> list[str]:
     """Splits `text` into tokens, without `<s>` and `</s>`."""
     return self.convert_ids_to_tokens(self.text_to_ids(text))
@@ -174,11 +179,3 @@ def _library_tokenizer(pairs: byte_pair_files.BytePairs, plain: bool):
   with installation.extra("roberta", f"The byte-level BPE {pairs.path}"):
     import tokenizers
   return tokenizers.Tokenizer.from_str(pairs.to_json(whole_tokens=not plain))
-
-
-TOKENIZER = BytePairTokenizer
-
-
-def read_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
-  """See `tokenizer_kinds.Kind`."""
-  return read(vocab_file).vocab

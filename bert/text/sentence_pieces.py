@@ -120,6 +120,11 @@ class SentencePieceTokenizer(Tokenizer):
         "--control_symbols=[CLS],[SEP],[MASK]."
       )
 
+  @classmethod
+  def read_vocab(cls, model_file: str | os.PathLike) -> dict[str, int]:
+    """Reads piece -> id; raises a `VocabularyError` if the file cannot be used."""
+    return cls(model_file).vocab
+
   def prepared(self, text: str | bytes) -> str:
     """Returns the text that the sentencepiece model reads: step 1."""
     text = convert_to_utf8(text)
@@ -186,11 +191,3 @@ def _processor(model: bytes, path: str | os.PathLike):
       "Fetch it again."
     ) from None
   return processor
-
-
-TOKENIZER = SentencePieceTokenizer
-
-
-def read_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
-  """See `tokenizer_kinds.Kind`."""
-  return SentencePieceTokenizer(vocab_file).vocab
