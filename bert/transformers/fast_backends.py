@@ -120,7 +120,7 @@ class _Words:
 
 
 class WordPieceBackend(_Saving):
-  """Word pieces, as in `bert/text/library_words.py`.
+  """Word pieces, as in `library_words.py`.
 
   Attributes:
     template: see `Backend`.
