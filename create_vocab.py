@@ -5,7 +5,8 @@
 
 The text is UTF-8. Words are split off as in training. The file has exactly --vocab_size tokens, and
 every word of the text can be spelled with them, unless the text has more different characters than
---max_unique_chars.
+--max_unique_chars. Pieces of words are learned by the library tokenizers, an optional package:
+pip install "bert-alive[roberta]".
 
 A vocabulary of a released model has [unusedN] lines. New words can replace them; all other ids stay
 the same, so the vocabulary still fits the model's checkpoint:
@@ -85,6 +86,7 @@ def main(_) -> None:
   """Learns or extends a vocabulary."""
   command_line.check_required()
   check_flags()
+  vocabulary.trainer_library()  # an error now, not after hours of counting
   input_files = text_files.find_input_files(FLAGS.input_file)
   text_files.warn_of_json(input_files, "Write its texts to a file of their own.")
   old = [FLAGS.extend] if FLAGS.extend else []

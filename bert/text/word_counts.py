@@ -128,8 +128,8 @@ def count_range(
   counts = WordCounts(max_words)
   spaced: collections.Counter[str] = collections.Counter()
   for line in _decoded_lines(part, strict_utf8, counts):
-    for chunk in _split_at_spaces(line):
-      spaced.update(chunk)
+    for text in corpus.parts(line):  # a line may have a hundred megabytes
+      spaced.update(text.split(" "))
       if len(spaced) > _WORDS_AT_ONCE:
         _add_tokenized(spaced, tokenizer, counts)
   _add_tokenized(spaced, tokenizer, counts)
@@ -143,20 +143,6 @@ def _decoded_lines(
     counts.read_bytes += len(data)
     line = corpus.decode_line(data, strict_utf8, part.path, position, counts)
     yield line.replace("\r", "").strip()
-
-
-def _split_at_spaces(line: str, limit: int = _WORDS_AT_ONCE) -> Iterator[list[str]]:
-  """Splits at spaces, into lists of `limit` words: a line may have a hundred megabytes.
-
-  Example:
-    >>> list(_split_at_spaces("to be or not", limit=3))
-    [['to', 'be', 'or'], ['not']]
-  """
-  rest: str | None = line
-  while rest is not None:
-    words = rest.split(" ", limit)
-    rest = words.pop() if len(words) > limit else None
-    yield words
 
 
 def _add_tokenized(

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from bert.text import added_tokens
-from bert.transformers import module_names
+from bert.transformers import added_tokens, module_names
 from bert.transformers.backend import use_tensorflow
 
 

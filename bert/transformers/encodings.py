@@ -12,8 +12,8 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from bert.text import tokenizer_json
-from bert.text.tokenizer_json import Special, Text
+from bert.transformers import templates
+from bert.transformers.templates import Special, Text
 
 # White space, and what stands for a space in the tokens of a byte-level BPE.
 _SPACES = "Ġ\t\n\x0b\x0c\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -337,7 +337,7 @@ class Template(NamedTuple):
       assert isinstance(end, Special)
       ends = {"sep": [end.tokens[0], end.ids[0]], "cls": [first.tokens[0], first.ids[0]]}
       return {"type": "RobertaProcessing", **ends, **self.spaces._asdict()}
-    return tokenizer_json.template(self.single, self.pair)
+    return templates.template(self.single, self.pair)
 
   @classmethod
   def of(cls, content: Any) -> "Template":
@@ -368,7 +368,7 @@ class Template(NamedTuple):
   ) -> "Template":
     """Makes that of BERT or RoBERTa; each token comes with its id."""
     if not is_roberta:
-      single, pair = tokenizer_json.places_of_ends(cls_token, sep_token)
+      single, pair = templates.places_of_ends(cls_token, sep_token)
       return cls(single, pair, spaces)
     first, end = (Special((token,), (index,), 0) for token, index in (cls_token, sep_token))
     places = (first, Text(0, 0), end)

@@ -17,12 +17,17 @@ from typing import Any, Protocol
 
 from bert.io import atomic_files, installation, tokenizer_settings
 from bert.text import tokenizer_json
-from bert.text.added_tokens import AddedToken, Finder
-from bert.text.library_characters import WORDS
-from bert.text.library_words import MAX_WORD_CHARS, UNCASED, LibraryWordPieces, Normalization
 from bert.text.tokenizer_json import PREFIX
 from bert.text.vocabulary_file import VocabularyError, write_tokens
+from bert.transformers.added_tokens import AddedToken, Finder
 from bert.transformers.encodings import Details, Pieces, Template
+from bert.transformers.library_characters import WORDS
+from bert.transformers.library_words import (
+  MAX_WORD_CHARS,
+  UNCASED,
+  LibraryWordPieces,
+  Normalization,
+)
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CLEANED_UP = (
@@ -115,7 +120,7 @@ class _Words:
 
 
 class WordPieceBackend(_Saving):
-  """Word pieces, as in `bert/text/library_words.py`.
+  """Word pieces, as in `library_words.py`.
 
   Attributes:
     template: see `Backend`.
@@ -320,7 +325,7 @@ class WordPieceBackend(_Saving):
     """Returns the content of a tokenizer.json."""
     content = tokenizer_json.of_word_pieces(
       self._vocab,
-      self.normalization,
+      self.normalization._asdict(),
       [{"id": index, **token.settings()} for index, token in self.added.items()],
       self._pieces.unk_token,
       self._pieces.max_chars,

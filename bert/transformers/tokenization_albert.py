@@ -11,8 +11,8 @@ from typing import Any
 
 from bert.io import atomic_files
 from bert.text import sentence_pieces, tokenizer_json
-from bert.text.added_tokens import AddedToken
 from bert.text.vocabulary_file import VocabularyError
+from bert.transformers.added_tokens import AddedToken
 from bert.transformers.fast_backends import Backend, LibraryBackend
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
 from bert.transformers.tokenization_rows import ClsSepRows

@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bert.text.added_tokens import AddedToken
 from bert.transformers import tokenization_files
+from bert.transformers.added_tokens import AddedToken
 from bert.transformers.batch_encoding import BatchEncoding
 from bert.transformers.tokenization_options import (
   NO_LIMIT,

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bert import tokenization
-from bert.text.library_words import Normalization
 from bert.text.vocabulary_file import VocabularyError, write_tokens
 from bert.tokenization import _is_control, _is_punctuation, _is_whitespace  # noqa: F401
 from bert.transformers import tokenization_files
 from bert.transformers.fast_backends import Backend, WordPieceBackend
+from bert.transformers.library_words import Normalization
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
 from bert.transformers.tokenization_options import LOGGER
 from bert.transformers.tokenization_rows import ClsSepRows

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert.io import json_files
-from bert.text.added_tokens import AddedToken
 from bert.text.sequence_layout import Layout
 from bert.transformers import tokenization_files, vocabulary_training
+from bert.transformers.added_tokens import AddedToken
 from bert.transformers.batch_encoding import BatchEncoding
 from bert.transformers.encodings import Encoding, Pieces, Run, Template
 from bert.transformers.fast_backends import Backend, LibraryBackend, WordPieceBackend

@@ -15,8 +15,8 @@ from typing import Any
 
 from bert.checkpoints import model_files, model_source
 from bert.io import atomic_files, filesystem, json_files, tokenizer_settings
-from bert.text.added_tokens import AddedToken
 from bert.text.vocabulary_file import VocabularyError
+from bert.transformers.added_tokens import AddedToken
 from bert.transformers.tokenization_options import LOGGER
 
 CONFIG = tokenizer_settings.CONFIG

@@ -5,12 +5,12 @@ options.padding, options.truncation, options.max_length
 """
 
 import enum
+import logging
 import numbers
 import warnings
 from typing import Any, NamedTuple
 
-from bert.text.tokenizer_json import LOGGER
-
+LOGGER = logging.getLogger("transformers.tokenization")  # so that users' settings for it hold
 NO_LIMIT = int(1e30)  # `model_max_length` if it is not known
 _KNOWN_LIMIT = int(1e20)  # a length above stands for none
 

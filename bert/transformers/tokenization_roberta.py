@@ -9,9 +9,9 @@ import os
 from typing import Any
 
 from bert.io import atomic_files, byte_pair_files, json_files
-from bert.text.added_tokens import AddedToken
 from bert.text.vocabulary_file import VocabularyError
 from bert.transformers import tokenization_files
+from bert.transformers.added_tokens import AddedToken
 from bert.transformers.encodings import Spaces, Template
 from bert.transformers.fast_backends import Backend, LibraryBackend
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast

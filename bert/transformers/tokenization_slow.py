@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bert.text.added_tokens import AddedToken, Finder
 from bert.transformers import tokenization_files
+from bert.transformers.added_tokens import AddedToken, Finder
 from bert.transformers.batch_encoding import BatchEncoding
 from bert.transformers.tokenization_base import PreTrainedTokenizerBase
 from bert.transformers.tokenization_options import LOGGER, Options

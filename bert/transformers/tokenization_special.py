@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bert.text.added_tokens import AddedToken
+from bert.transformers.added_tokens import AddedToken
 from bert.transformers.tokenization_options import LOGGER
 
 _MORE = "additional_special_tokens"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert.io import installation
-from bert.text.added_tokens import AddedToken
+from bert.transformers.added_tokens import AddedToken
 from bert.transformers.encodings import Special, Template
 from bert.transformers.tokenization_options import LOGGER
 from bert.transformers.tokenization_special import SpecialTokensMixin

@@ -33,8 +33,8 @@ def write_model(folder, config=None, normalizer=None, is_json=False, **model_con
     added = [
       {"id": i, "content": TOKENS[i], "special": True, "normalized": False} for i in range(5)
     ]
-    content = tokenizer_json.of_word_pieces(vocab, tokenizer_json.Normalization(), added)
-    content["normalizer"] |= normalizer or {}
+    usual = {"handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
+    content = tokenizer_json.of_word_pieces(vocab, usual | (normalizer or {}), added)
     (folder / "tokenizer.json").write_text(json.dumps(content))
   if not is_json:
     (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")

@@ -16,13 +16,13 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.text.added_tokens import AddedToken
 from bert.transformers import (
   tokenization_albert,
   tokenization_auto,
   tokenization_bert,
   tokenization_roberta,
 )
+from bert.transformers.added_tokens import AddedToken
 from bert.transformers.tokenization_auto import AutoTokenizer
 from bert.transformers.tokenization_fast import PreTrainedTokenizerFast
 from tests.kit import transformers_calls

@@ -1,6 +1,6 @@
 """Tokens that stay whole in a text.
 
-Alone: python -m pytest tests/text/added_tokens_test.py (a second)
+Alone: python -m pytest tests/transformers/added_tokens_test.py (a second)
 """
 
 import copy
@@ -8,7 +8,7 @@ import copy
 import pytest
 import tokenizers
 
-from bert.text.added_tokens import AddedToken, Finder, Part
+from bert.transformers.added_tokens import AddedToken, Finder, Part
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 Its tables are of Unicode 8 for accents and punctuation, and of Unicode 16 for lower case; Python's
 own differ from one version to the next. So these are written out, and every text has the same
-tokens under every Python. `tests/text/library_words_test.py` compares each code point with the
-library. Versions 0.20 to 0.23 of it agree.
+tokens under every Python. `tests/transformers/library_words_test.py` compares each code point with
+the library. Versions 0.20 to 0.23 of it agree.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Word pieces as the library `tokenizers` makes them, held against it.
 
-Alone: python -m pytest tests/text/library_words_test.py (seconds)
+Alone: python -m pytest tests/transformers/library_words_test.py (seconds)
 """
 
 import pickle
@@ -10,7 +10,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.text.library_words import LibraryWordPieces, Normalization
+from bert.transformers.library_words import LibraryWordPieces, Normalization
 
 VOCAB = {
   token: index

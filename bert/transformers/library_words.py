@@ -12,7 +12,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from bert.text.library_characters import (
+from bert.text.word_table import MAX_WORD_CHARS as MAX_KEPT_CHARS
+from bert.text.word_table import MAX_WORDS, WordTable
+from bert.tokenization import WordpieceTokenizer
+from bert.transformers.library_characters import (
   CLEANED,
   LOWER,
   SPACED_CHINESE,
@@ -22,9 +25,6 @@ from bert.text.library_characters import (
   decomposed,
   decomposed_char,
 )
-from bert.text.word_table import MAX_WORD_CHARS as MAX_KEPT_CHARS
-from bert.text.word_table import MAX_WORDS, WordTable
-from bert.tokenization import WordpieceTokenizer
 
 MAX_WORD_CHARS = 100  # a longer word is one unknown token
 
