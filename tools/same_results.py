@@ -211,7 +211,7 @@ def _values_in(path: pathlib.Path) -> dict[str, Any]:
     return {f"{tag} {step}": value for step, tags in steps.items() for tag, value in tags.items()}
   if path.suffix == ".index":
     reader = CheckpointReader(str(path.with_suffix("")))
-    return {name: reader.read(name) for name in reader.shapes}
+    return {name: reader.read(name) for name in reader.contents}
   if path.suffix == ".npz":
     with np.load(path) as arrays:
       return dict(arrays)

@@ -298,7 +298,7 @@ def check_checkpoint_values(subject: RunUnderCheck) -> Iterator[Finding]:
   wrong = 0
   for names in _in_batches(contents):
     try:
-      tensors = {name: subject.checkpoint.read(name).numpy() for name in names}
+      tensors = {name: subject.checkpoint.read(name) for name in names}
     except bundle_files.CheckpointError as failure:
       wrong += 1
       yield error(str(failure), prefix, "Fetch or copy the checkpoint again.")
@@ -323,7 +323,7 @@ def _in_batches(contents) -> Iterator[list[str]]:
   names: list[str] = []
   size = 0
   for name, (shape, dtype) in contents.items():
-    tensor_bytes = int(np.prod(shape, dtype=object)) * dtype.size
+    tensor_bytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if names and size + tensor_bytes > _BATCH_BYTES:
       yield names
       names, size = [], 0

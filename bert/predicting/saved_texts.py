@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bert.checkpoints import bundle_files
-from bert.checkpoints.numpy_reader import CheckpointReadError, each_field
+from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints.numpy_reader import each_field
 from bert.io import filesystem
 
 _FILE = "saved_model.pb"
@@ -57,7 +58,7 @@ def signature(folder: str) -> Signature | None:
   path = os.path.join(folder, _FILE)
   try:
     found = _signature(filesystem.read_bytes(path))
-  except (CheckpointReadError, LookupError, UnicodeDecodeError, AttributeError) as error:
+  except (CheckpointError, LookupError, UnicodeDecodeError, AttributeError) as error:
     raise ValueError(f"{path} is damaged: {error}") from None
   if found is None:
     return None

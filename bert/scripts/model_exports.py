@@ -373,7 +373,8 @@ def _write_onnx(graph: Any, folder: str, wanted: Wanted) -> None:
   writer.write(graph, files["float32"])
   if not wanted.int8:
     return
-  from bert.exporting.onnx import quantization
+  with installation.extra("onnx", "--int8"):
+    from bert.exporting.onnx import quantization
 
   quantization.quantize_dynamic(files["float32"], files["int8"])
 
