@@ -53,6 +53,9 @@ ON_PURPOSE: dict[str, str] = {
   r"groups|inner_group_num|layer_norm_eps|pad_token_id|transformers_heads)$": (
     "the fingerprint has every value of the configuration that decides what weights compute"
   ),
+  r"\.state\.json: state/fingerprint/(strip_accents|tokenize_chinese_chars)$": (
+    "the fingerprint has how words are split"
+  ),
   r"flags\.json: plugin$": "every script has --plugin",
   r"(flags\.json: |report\.html: flags/|run\.json: settings/|state/(informative|fingerprint)/)"
   rf"({_RETIRED})$": ("flags that are gone"),

@@ -202,7 +202,7 @@ class Run:
     if self.tokenizer is None:
       return output_folder.model_fingerprint(self.bert_config, **facts)
     return output_folder.model_fingerprint(
-      self.bert_config, self.tokenizer.vocab, do_lower_case=self.settings.do_lower_case, **facts
+      self.bert_config, self.tokenizer, do_lower_case=self.settings.do_lower_case, **facts
     )
 
   def _informative(self) -> dict[str, Any]:

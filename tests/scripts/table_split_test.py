@@ -76,6 +76,16 @@ def test_the_split_is_that_of_the_seed_and_written_once(tmp_path):
   assert record["rows"] == {part: len(rows) - 1 for part, rows in first.items()}
 
 
+def test_texts_are_warned_of_once(tmp_path, caplog):
+  path = write(tmp_path / "tickets.csv", [*ROWS, ("", "late"), (" ", "late")])
+  settings = table_split.with_split(run_classifier.Classification, settings_of(tmp_path, path))
+  task = run_classifier.Classification(settings, None, None)
+  for part in PARTS:
+    task.data_sets(part)
+  [said] = [each for each in caplog.messages if "texts are empty" in each]
+  assert said == f"2 of 122 texts are empty, the first in {path}, line 122."
+
+
 def test_a_table_that_has_changed_is_refused(tmp_path):
   path = write(tmp_path / "tickets.csv")
   split(tmp_path, path)
