@@ -6,6 +6,7 @@ Alone: python -m pytest tests/create_vocab_test.py (20 seconds, half of them to 
 import collections
 import gzip
 import itertools
+import json
 import os
 import pathlib
 import random
@@ -14,6 +15,7 @@ import sys
 import warnings
 
 import pytest
+import tokenizers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -371,6 +373,48 @@ def test_other_lines_stay_as_they_are(domain, tmp_path):
     new, _ = create(tmp_path / "v", input_file=domain, extend=tmp_path / "old", min_count=99)
   assert [*new[:7], *new[8:]] == ["" if line == "\u2028" else line for line in old[:7] + old[8:]]
   assert new[7] != "[unused0]"
+
+
+UNUSED = "\n".join(
+  ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"[unused{n}]" for n in range(20)), ""]
+)
+
+
+@pytest.mark.parametrize("stated_in", ["tokenizer_config.json", "tokenizer.json"])
+def test_settings_beside_the_old_vocabulary_are_kept(tmp_path, stated_in):
+  (tmp_path / "old").mkdir()
+  old = tmp_path / "old" / "vocab.txt"
+  old.write_text(UNUSED)
+  if stated_in == "tokenizer.json":
+    tokenizer = tokenizers.BertWordPieceTokenizer(str(old), strip_accents=False)
+    tokenizer.save(str(old.with_name(stated_in)))
+  else:
+    old.with_name(stated_in).write_text('{"strip_accents": false, "do_lower_case": true}')
+  text = tmp_path / "text"
+  text.write_text("Märchen\n" * 5, "utf-8")
+  new, _ = create(tmp_path / "new" / "vocab.txt", input_file=text, extend=old)
+  assert "märchen" in new
+  tokenizer = tokenization.load_tokenizer(str(tmp_path / "new" / "vocab.txt"), True)
+  assert tokenizer.tokenize("Märchen") == ["märchen"]
+  (tmp_path / "new" / "tokenizer_config.json").write_text('{"strip_accents": true}')
+  code, errors = run(input_file=text, output_file=tmp_path / "new" / "vocab.txt", extend=old)
+  assert code == 1
+  assert "states other settings than are beside --extend. Write to another" in errors
+
+
+def test_the_case_beside_the_old_vocabulary_counts(tmp_path):
+  (tmp_path / "old").mkdir()
+  old = tmp_path / "old" / "vocab.txt"
+  old.write_text(UNUSED)
+  old.with_name("tokenizer_config.json").write_text('{"do_lower_case": false}')
+  text = tmp_path / "text"
+  text.write_text("Word\n" * 5)
+  new, _ = create(tmp_path / "new" / "vocab.txt", input_file=text, extend=old)
+  assert "Word" in new
+  stated = json.loads((tmp_path / "new" / "tokenizer_config.json").read_text())
+  assert stated["do_lower_case"] is False
+  new, _ = create(tmp_path / "v", input_file=text, extend=old, do_lower_case=True)
+  assert "word" in new
 
 
 def test_too_few_unused_lines(learned, domain, tmp_path):

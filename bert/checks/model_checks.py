@@ -356,6 +356,9 @@ def check_resumed(subject: RunUnderCheck) -> Iterator[Finding]:
     now["do_lower_case"] = subject.do_lower_case
   if subject.vocab:
     now["vocabulary"] = tokenization.vocabulary_hash(subject.vocab)
+    stated = supported_settings(subject.vocab_file)
+    strips = now.get("do_lower_case") if stated.strip_accents is None else stated.strip_accents
+    now |= {"strip_accents": strips, "tokenize_chinese_chars": stated.tokenize_chinese_chars}
   try:
     resumption.check_same_run(newest, now)  # the rule of the run itself
   except resumption.ResumeMismatchError as failure:

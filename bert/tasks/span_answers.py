@@ -6,6 +6,7 @@ because it cannot be aligned with its tokens (control characters alone, say), th
 and its null odds are `NO_ANSWER_ODDS`.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -61,9 +62,8 @@ class SpanAnswers(Answering):
       ValueError: the lengths leave no room.
     """
     super().__init__(kind, tokenizer, max_seq_length)
-    self._windows_of = squad_features.window_reader(
-      tokenizer, max_seq_length, doc_stride, max_query_length
-    )
+    self._lengths = (max_seq_length, doc_stride, max_query_length)
+    squad_features.check_lengths(tokenizer, *self._lengths)
     self._max_query_length = max_query_length
     self._mask_padding = mask_padding
     # Whether no answer is one of the answers, with a share of their probability.
@@ -143,6 +143,14 @@ class SpanAnswers(Answering):
     """Returns how padding is treated."""
     mask_padding = options.get("mask_padding")
     return {} if mask_padding is None else {"pad_to_longest": mask_padding}
+
+  @functools.cached_property
+  def _windows_of(self):
+    return squad_features.window_reader(self.tokenizer, *self._lengths)
+
+  def __getstate__(self):
+    """Returns what is sent to another process, such as a server's."""
+    return {name: value for name, value in vars(self).items() if name != "_windows_of"}
 
   def rows(self, item):
     """Makes the windows, which remember what their tokens are."""

@@ -108,6 +108,7 @@ REFUSED = {
   "in_config": ({}, {"tokenizer_class": "HerbertTokenizerFast"}, "HerbertTokenizerFast"),
   "pieces": (None, {"tokenizer_class": "XLMRobertaTokenizer"}, "XLMRobertaTokenizer"),
   "accents": ({"keep_accents": True}, {}, "keep_accents is true"),
+  "model": ({}, {"model_type": "mpnet"}, "model_type is mpnet, which has MPNetTokenizer"),
 }
 
 
@@ -124,7 +125,8 @@ def test_a_tokenizer_that_is_not_supported_is_refused(tmp_path, case):
     with pytest.raises(ValueError, match=f"{message}.* not supported"):
       read()
   if "Tokenizer" in message:
-    with pytest.raises(ValueError, match=f"{message}; this tokenizer is not supported"):
+    expected = f"{message}; this tokenizer is not supported|the family 'mpnet'"
+    with pytest.raises(ValueError, match=expected):
       AutoTokenizer.from_pretrained(folder)
   # Without the vocabulary the reason is the same.
   (folder / "vocab.txt").unlink()

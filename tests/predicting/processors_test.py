@@ -114,6 +114,8 @@ def test_ids_of_openai_are_refused_with_the_remedy(ids, tmp_path):
     processor.featurize(ids)
   assert processor.featurize([101, *ids, 102])[0]["input_ids"] == [101, *ids, 102]
   assert processor.featurize([15339, 15338])[0]["input_ids"] == [101, 15339, 15338, 102]
+  for own in ([1917], [1917, 1917], [15339], [15339, 15338, 15337, 15336]):  # of one script
+    assert processor.featurize(own)[0]["input_ids"] == [101, *own, 102]
   assert processor.featurize([15339, 1917, 100])  # a text of both scripts, as far as one can tell
 
 

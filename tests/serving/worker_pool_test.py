@@ -258,6 +258,36 @@ def test_a_model_that_cannot_be_started_again_refuses_and_pauses(monkeypatch):
   assert max(pauses) == worker_pool._LONGEST_PAUSE_S
 
 
+def test_a_fault_of_the_program_at_the_first_start_is_told():
+  async def main():
+    Channel.start_error = OSError("too many open files")
+    pool = WorkerPool("sums", [engine_load()], PoolOptions())
+    with pytest.raises(NotReady, match="cannot be loaded: too many open files"):
+      await asyncio.wait_for(pool.start(), 5)
+    assert len(Channel.all) == 1
+
+  asyncio.run(main())
+
+
+def test_a_fault_of_the_program_is_not_tried_for_ever(monkeypatch, caplog):
+  monkeypatch.setattr(worker_pool, "_FIRST_PAUSE_S", 1e-6)
+
+  async def main():
+    async with pool_of() as pool:
+      Channel.compute_errors = [WorkerDied("gone")]
+      Channel.start_error = KeyError("a mistake")
+      with pytest.raises(WorkerDied):
+        await sums(pool, [1])
+      await asyncio.wait_for(pool._tasks[0], 5)
+      assert len(Channel.all) == 1 + worker_pool._MOST_STARTS
+      assert not pool.is_ready
+      with pytest.raises(NotReady, match="cannot be loaded: KeyError: 'a mistake'"):
+        await sums(pool, [1])
+
+  asyncio.run(main())
+  assert caplog.messages[-1].count("sums: the process that computes could not be started 8 times")
+
+
 def test_an_own_fault_of_the_pool_does_not_end_it(monkeypatch):
   async def main():
     async with pool_of() as pool:

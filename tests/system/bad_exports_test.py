@@ -207,7 +207,12 @@ PREDICTIONS = [
     {"engine": "onnxruntime", "precision": "float16"},
     "The precisions of onnx are float32, int8",
   ),
-  ("TensorFlow for an export", nothing, {"engine": "tensorflow"}, "reads checkpoints and SavedModels, but"),
+  (
+    "TensorFlow for an export",
+    nothing,
+    {"engine": "tensorflow"},
+    "reads checkpoints and SavedModels, but",
+  ),
   (
     "another engine for a run",
     trained(FACTS),
