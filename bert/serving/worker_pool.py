@@ -200,7 +200,7 @@ class WorkerPool:
         logging.error("%s: %s", self._model, error)
       except Exception as error:  # a fault of this program; the model is still to be served
         logging.exception("%s: the process that computes is lost.", self._model)
-        if self._is_first_failure(NotReady(f"no process can start: {reason_of(error)}")):
+        if self._is_first_failure(NotReady(f"The model cannot be loaded: {reason_of(error)}")):
           return
         faults += channel not in self._channels
         if faults == _MOST_STARTS:

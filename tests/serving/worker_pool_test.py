@@ -196,8 +196,8 @@ def test_only_what_a_dying_process_computed_is_lost():
   ("error", "words"),
   [
     (NotReady("no such file"), "no such file"),
-    (OSError(11, "Resource temporarily unavailable"), "no process can start: .*temporarily unavai"),
-    (TypeError("cannot pickle"), "no process can start: TypeError: cannot pickle"),
+    (OSError(11, "Resource temporarily unavailable"), "cannot be loaded: .*temporarily unavail"),
+    (TypeError("cannot pickle"), "cannot be loaded: TypeError: cannot pickle"),
   ],
 )
 def test_a_pool_that_cannot_start_says_why_and_leaves_no_process(monkeypatch, error, words):
