@@ -9,10 +9,11 @@ This module exports all public names of the Keras side. Importing it registers t
 `keras.models.load_model` needs no `custom_objects`. The environment variable KERAS_BACKEND selects
 the backend; on JAX and PyTorch nothing here imports TensorFlow.
 
-  python -m bert.keras3 --count_params base large uncased_L-2_H-128_A-2
-
-prints exact numbers of parameters.
+`AutoTokenizer` and `BertTokenizer` are those of `bert.transformers`, which needs the package
+transformers: pip install 'bert-alive[transformers]'.
 """
+
+import importlib
 
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3.data import (
@@ -80,11 +81,7 @@ from bert.keras3.tasks import (
   NLPTaskConfig,
   NLPTaskType,
   SparseCrossentropy,
-  compile_for_tasks,
-  task_loss,
-  task_metrics,
 )
-from bert.keras3.tokenizer import BertTokenizer
 from bert.keras3.training import (
   AMPTrainer,
   compute_classification_loss,
@@ -95,6 +92,21 @@ from bert.keras3.training import (
   evaluate_classification_metrics,
 )
 from bert.model.configuration import RELEASED_SIZES
+
+_TOKENIZERS = ("AutoTokenizer", "BertTokenizer")
+
+
+def __getattr__(name: str):
+  """Finds the tokenizers by name: models and loaders need neither these nor transformers.
+
+  Raises:
+    ImportError: transformers is not installed.
+    AttributeError: there is no such name.
+  """
+  if name in _TOKENIZERS:
+    return getattr(importlib.import_module("bert.transformers"), name)
+  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
   "BERT",
@@ -118,7 +130,6 @@ __all__ = [
   "BertForTokenClassification",
   "BertModel",
   "BertPreTrainingModel",
-  "BertTokenizer",
   "ClassificationDataset",
   "FeedForward",
   "LabelledAccuracy",
@@ -148,7 +159,6 @@ __all__ = [
   "TransformerEncoderBlock",
   "TransformerLayer",
   "WarmUpLinearDecay",
-  "compile_for_tasks",
   "compute_classification_loss",
   "compute_confusion_matrix",
   "compute_mlm_loader_loss",
@@ -170,7 +180,5 @@ __all__ = [
   "released_name",
   "save_checkpoint",
   "save_pretrained",
-  "task_loss",
-  "task_metrics",
   "variant_arguments",
 ]
