@@ -23,7 +23,6 @@ from bert.keras3.data import (
   TextLoader,
   create_classification_dataloader,
   create_mlm_dataloader,
-  create_nsp_dataloader,
 )
 from bert.keras3.encoder import BERT
 from bert.keras3.heads import (
@@ -172,7 +171,6 @@ __all__ = [
   "create_model_config",
   "create_multi_task_bert",
   "create_nlp_head",
-  "create_nsp_dataloader",
   "create_optimizer",
   "evaluate_classification_metrics",
   "get_linear_schedule_with_warmup",

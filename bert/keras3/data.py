@@ -451,11 +451,6 @@ class TextLoader(keras.utils.PyDataset):
     """Returns the number of batches."""
     return -(-len(self.dataset) // self.batch_size)
 
-  @property
-  def num_batches(self) -> int:
-    """Number of batches, for Keras."""
-    return len(self)
-
   def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Returns batch number `index` as inputs and labels."""
     inputs = self.batch(index)
@@ -517,18 +512,4 @@ def create_classification_dataloader(
 ) -> TextLoader:
   """Creates batches of a `ClassificationDataset`; `loader_args` are those of `TextLoader`."""
   dataset = ClassificationDataset(texts, labels, tokenizer, max_length, text_pairs)
-  return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)
-
-
-def create_nsp_dataloader(
-  documents: Sequence[str] | Sequence[Sequence[str]],
-  tokenizer,
-  batch_size: int = 8,
-  max_length: int = 512,
-  shuffle: bool = True,
-  seed: int = 0,
-  **loader_args,
-) -> TextLoader:
-  """Creates batches of an `NSPDataset`; `loader_args` are further arguments of `TextLoader`."""
-  dataset = NSPDataset(documents, tokenizer, max_length, seed)
   return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)

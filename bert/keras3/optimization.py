@@ -256,6 +256,8 @@ def create_optimizer(init_lr, num_train_steps, num_warmup_steps=None, last=None)
   Raises:
     ValueError: a number is out of range.
   """
+  if isinstance(init_lr, str):
+    raise ValueError(f"init_lr is {init_lr!r}; it must be a number.")
   if not isinstance(init_lr, numbers.Real):
     init_lr, num_train_steps, num_warmup_steps = num_train_steps, num_warmup_steps, last
   if not (init_lr >= 0 and num_train_steps >= 1):
@@ -304,8 +306,10 @@ def get_linear_schedule_with_warmup(optimizer, num_warmup_steps: int, num_traini
     num_training_steps: step at which it reaches 0.
 
   Raises:
-    ValueError: an optimizer of Keras has a schedule or has made steps.
+    ValueError: it is a name, or an optimizer of Keras that has a schedule or has made steps.
   """
+  if isinstance(optimizer, str):
+    raise ValueError(f"The optimizer is {optimizer!r}; create one of Keras first, such as AdamW.")
   if on_torch() and not isinstance(optimizer, keras.optimizers.Optimizer):
     import torch
 

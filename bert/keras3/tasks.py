@@ -108,10 +108,10 @@ class NLPTaskConfig:
     self.task_type = NLPTaskType(self.task_type)
     if self.kind is _T.TEXT_REGRESSION:
       self.num_classes = self.num_classes or 1
-    if self.kind in _WITH_CLASSES and not (self.num_classes and self.num_classes > 1):
+    count = self.num_classes
+    if self.kind in _WITH_CLASSES and not (isinstance(count, int) and count > 1):
       raise ValueError(
-        f"{self.name}: {self.task_type.value} needs num_classes of at least 2, not "
-        f"{self.num_classes}."
+        f"{self.name}: {self.task_type.value} needs num_classes of at least 2, not {count!r}."
       )
     if not 0 <= self.dropout_rate < 1:
       raise ValueError(

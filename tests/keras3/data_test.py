@@ -7,9 +7,9 @@ from bert.keras3 import (
   ClassificationDataset,
   MLMDataset,
   NSPDataset,
+  TextLoader,
   create_classification_dataloader,
   create_mlm_dataloader,
-  create_nsp_dataloader,
 )
 
 
@@ -128,7 +128,7 @@ def test_every_kind_of_tokenizer(tokenizer, full_tokenizer, texts):
     lambda t: create_classification_dataloader(
       texts[:9], range(9), t, max_length=20, text_pairs=pairs
     ),
-    lambda t: create_nsp_dataloader([["w1", "w2 w3"], ["w4 w5 w6"]], t, max_length=8),
+    lambda t: TextLoader(NSPDataset([["w1", "w2 w3"], ["w4 w5 w6"]], t, max_length=8)),
   ):
     one, other, without = (create(t).batch(0) for t in tokenizers)
     for name in one:
@@ -183,9 +183,7 @@ def test_pairs_of_sentences(tokenizer):
 
 
 def test_documents_as_texts(tokenizer):
-  loader = create_nsp_dataloader(
-    ["W1 w2 w3 w4. W5 w6. ", "W7."], tokenizer, batch_size=1, max_length=6
-  )
+  loader = TextLoader(NSPDataset(["W1 w2 w3 w4. W5 w6. ", "W7."], tokenizer, max_length=6))
   [batch] = loader
   assert batch["input_ids"].shape == (1, 6)
   assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1]]  # 6 tokens: [CLS] 2 [SEP] 1 [SEP]

@@ -212,6 +212,23 @@ def test_the_published_fine_tuning():
   assert again.get_config() == schedule.get_config()
 
 
+def test_a_model_learns_with_it():
+  inputs = create_inputs()
+  model = keras.Model(
+    inputs, TextClassificationHead(2, name="head")(BERT(**TINY, **NO_DROPOUT)(inputs))
+  )
+  table = model.get_layer("bert").embeddings.word_embeddings
+  optimizer = AdamW(lr=1e-2)
+  get_linear_schedule_with_warmup(optimizer, 1, 9)
+  model.compile(optimizer, "sparse_categorical_crossentropy", run_eagerly=True)
+  before, ids = numpy_of(table), {name: np.ones((2, 3), "int32") for name in inputs}
+  model.train_on_batch(ids, np.array([0, 1]))
+  np.testing.assert_array_equal(numpy_of(table), before)  # the first rate is 0
+  model.train_on_batch(ids, np.array([0, 1]))
+  changed = np.abs(numpy_of(table) - before).max(axis=1) > 1e-4
+  assert np.flatnonzero(changed).tolist() == [1]
+
+
 def test_without_warmup_the_first_step_has_the_peak():
   assert float(LinearWithWarmup(3e-4, 9)(0)) == pytest.approx(3e-4)
 
