@@ -145,9 +145,13 @@ def special_ids(tokenizer) -> SpecialIds:
     return SpecialIds(layout.pad_id, ids[layout.cls], ids[layout.sep], ids[layout.mask], every)
   if not hasattr(tokenizer, "all_special_ids"):
     raise TypeError(f"A tokenizer of transformers or a FullTokenizer is needed, not {tokenizer!r}.")
-  names = ("pad", "cls", "sep", "mask")
-  ids = (getattr(tokenizer, f"{name}_token_id") for name in names)
-  return SpecialIds(*ids, np.array(tokenizer.all_special_ids))
+  return SpecialIds(
+    tokenizer.pad_token_id,
+    tokenizer.cls_token_id,
+    tokenizer.sep_token_id,
+    tokenizer.mask_token_id,
+    np.array(tokenizer.all_special_ids),
+  )
 
 
 # ---------------------------------------------------------------------------------------------
