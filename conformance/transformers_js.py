@@ -96,18 +96,6 @@ def _model_cases(context: Context, title: str, model: str, tests: dict, path) ->
   judge = original and step_by_step(original, pieces, lower)
   for name, test in tests.items():
     yield _compared(f"{title}: {name}", test, full, judge, with_ids=model in _FULL)
-    if model in _FULL and "decoded" in test:
-      yield _decoded(f"{title}: {name}, decoded", test, context)
-
-
-def _decoded(name: str, test: dict[str, Any], context: Context) -> Case:
-  """The text of ids, by the tokenizer of the Keras face."""
-  from bert.keras3.tokenizer import BertTokenizer
-
-  text = BertTokenizer(str(context.vocab)).decode(test["ids"])
-  if text != test["decoded"] and text.replace(" ", "") == test["decoded"].replace(" ", ""):
-    return Case(name, SKIPPED, "no blanks at punctuation in decoded text: no such option")
-  return compare(name, test["decoded"], text, what=test["ids"])
 
 
 def _compared(name: str, test: dict[str, Any], full, judge, with_ids: bool) -> Case:

@@ -18,9 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert import create_pretraining_data, modeling, run_classifier, run_pretraining, tokenization
-from bert.keras3 import AdamWeightDecay, WarmUpLinearDecay
+from bert.keras3 import AdamWeightDecay, BertTokenizer, WarmUpLinearDecay
 from bert.keras3.models import BertForSequenceClassification, TFBertForSequenceClassification
-from bert.keras3.tokenizer import BertTokenizer
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig
 from bert.optimization import create_optimizer

@@ -56,6 +56,7 @@ def main() -> None:
   model.fit(train, epochs=args.epochs, verbose=2)
   seconds = time.perf_counter() - start
   scores = evaluate_classification_metrics(model, dev)
+  scores["loss"] = model.evaluate(dev, verbose=0, return_dict=True)["loss"]
   print(f"backend = {keras.backend.backend()}\ntraining_seconds = {seconds:.1f}")
   for name in ("loss", "f1", "accuracy"):
     print(f"eval_{name} = {scores[name]:.4f}")

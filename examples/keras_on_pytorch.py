@@ -16,9 +16,8 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 import torch
 import torch.nn as nn
 
-from bert.keras3 import AdamW, get_linear_schedule_with_warmup
+from bert.keras3 import AdamW, AutoTokenizer, BertTokenizer, get_linear_schedule_with_warmup
 from bert.keras3.models import AutoModel, BertForSequenceClassification, BertModel
-from bert.keras3.tokenizer import AutoTokenizer, BertTokenizer
 
 
 class BertClassifier(nn.Module):
@@ -66,7 +65,7 @@ def main(name: str) -> None:
   print(f"Custom classifier output: {logits.shape}")
 
   fine_tune(model, inputs)
-  for model_name in [name]:  # RoBERTa and DistilBERT are not supported
+  for model_name in [name]:  # or others, such as roberta-base and distilbert-base-uncased
     tokenizer = AutoTokenizer.from_pretrained(model_name)
     model = AutoModel.from_pretrained(model_name)
     params = sum(p.numel() for p in model.parameters()) / 1e6
@@ -82,9 +81,10 @@ def fine_tune(model: nn.Module, inputs: dict) -> None:
     optimizer, num_warmup_steps=warmup_steps, num_training_steps=total_steps
   )
   print("Fine-tuning setup complete!")
-  print("Rates:", ", ".join(f"{float(scheduler(step)):.1e}" for step in (0, 250, 500, 750, 1000)))
+  [factor] = scheduler.lr_lambdas
+  rates = [learning_rate * factor(step) for step in (0, 250, 500, 750, 1000)]
+  print("Rates:", ", ".join(f"{rate:.1e}" for rate in rates))
 
-  # Those of PyTorch would do as well: torch.optim.AdamW(model.parameters(), lr=1e-4).
   optimizer = AdamW(model.parameters(), lr=1e-4)
   labels = torch.tensor([1])
 

@@ -11,9 +11,8 @@ import sys
 import keras
 import numpy as np
 
-from bert.keras3 import AdamWeightDecay, WarmUpLinearDecay
+from bert.keras3 import AdamWeightDecay, BertTokenizer, LinearWithWarmup
 from bert.keras3.models import BertForMaskedLM, BertForSequenceClassification, BertModel
-from bert.keras3.tokenizer import BertTokenizer
 
 
 def main(name: str) -> None:
@@ -59,7 +58,7 @@ def fine_tune(name: str, tokenizer: BertTokenizer) -> None:
     loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     metrics=["accuracy"],
   )
-  model.fit(encoded, labels, epochs=3, verbose=2)
+  model.fit(dict(encoded), labels, epochs=3, verbose=2)
   outputs = model(**tokenizer("This movie is great!", return_tensors="np"))
   logits = keras.ops.convert_to_numpy(outputs.logits)
   print(f"Logits: {logits}")
@@ -85,9 +84,7 @@ def custom_head(name: str, tokenizer: BertTokenizer) -> None:
   inputs = tokenizer("Hello world", return_tensors="np")
   logits = model(inputs["input_ids"], inputs["attention_mask"])
   print(f"Custom classifier output: {tuple(logits.shape)}")
-  schedule = WarmUpLinearDecay(
-    2e-5, num_train_steps=1000, num_warmup_steps=500, schedule="continuous"
-  )
+  schedule = LinearWithWarmup(2e-5, num_train_steps=1000, num_warmup_steps=500)
   model.compile(optimizer=AdamWeightDecay(schedule, weight_decay_rate=0.01))
   print("Fine-tuning setup complete!")
 

@@ -9,10 +9,11 @@ This module exports all public names of the Keras side. Importing it registers t
 `keras.models.load_model` needs no `custom_objects`. The environment variable KERAS_BACKEND selects
 the backend; on JAX and PyTorch nothing here imports TensorFlow.
 
-  python -m bert.keras3 --count_params base large uncased_L-2_H-128_A-2
-
-prints exact numbers of parameters.
+`AutoTokenizer` and `BertTokenizer` are those of `bert.transformers`, which needs the package
+transformers: pip install 'bert-alive[transformers]'.
 """
+
+import importlib
 
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3.data import (
@@ -22,7 +23,6 @@ from bert.keras3.data import (
   TextLoader,
   create_classification_dataloader,
   create_mlm_dataloader,
-  create_nsp_dataloader,
 )
 from bert.keras3.encoder import BERT
 from bert.keras3.heads import (
@@ -51,12 +51,6 @@ from bert.keras3.kit import (
   get_tokenizer,
 )
 from bert.keras3.layers import BertEmbeddings, TransformerLayer
-from bert.keras3.loop_optimizers import (
-  AdamW,
-  create_optimizer,
-  get_constant_schedule_with_warmup,
-  get_linear_schedule_with_warmup,
-)
 from bert.keras3.models import (
   BertForMaskedLM,
   BertForMultipleChoice,
@@ -69,10 +63,16 @@ from bert.keras3.models import (
   BertModel,
   MaskedLanguageModel,
 )
-from bert.keras3.optimization import AdamWeightDecay
+from bert.keras3.optimization import (
+  AdamW,
+  AdamWeightDecay,
+  LinearWithWarmup,
+  WarmUpLinearDecay,
+  create_optimizer,
+  get_linear_schedule_with_warmup,
+)
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
 from bert.keras3.saving import save_checkpoint, save_pretrained
-from bert.keras3.schedules import ConstantWithWarmup, LinearWithWarmup, WarmUpLinearDecay
 from bert.keras3.sizes import WEIGHTS_DATASETS, count_parameters, released_name, variant_arguments
 from bert.keras3.task_models import create_bert_with_head, create_inputs, create_multi_task_bert
 from bert.keras3.tasks import (
@@ -80,11 +80,7 @@ from bert.keras3.tasks import (
   NLPTaskConfig,
   NLPTaskType,
   SparseCrossentropy,
-  compile_for_tasks,
-  task_loss,
-  task_metrics,
 )
-from bert.keras3.tokenizer import BertTokenizer
 from bert.keras3.training import (
   AMPTrainer,
   compute_classification_loss,
@@ -95,6 +91,21 @@ from bert.keras3.training import (
   evaluate_classification_metrics,
 )
 from bert.model.configuration import RELEASED_SIZES
+
+_TOKENIZERS = ("AutoTokenizer", "BertTokenizer")
+
+
+def __getattr__(name: str):
+  """Finds the tokenizers by name: models and loaders need neither these nor transformers.
+
+  Raises:
+    ImportError: transformers is not installed.
+    AttributeError: there is no such name.
+  """
+  if name in _TOKENIZERS:
+    return getattr(importlib.import_module("bert.transformers"), name)
+  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
   "BERT",
@@ -118,9 +129,7 @@ __all__ = [
   "BertForTokenClassification",
   "BertModel",
   "BertPreTrainingModel",
-  "BertTokenizer",
   "ClassificationDataset",
-  "ConstantWithWarmup",
   "FeedForward",
   "LabelledAccuracy",
   "LayerNorm",
@@ -149,7 +158,6 @@ __all__ = [
   "TransformerEncoderBlock",
   "TransformerLayer",
   "WarmUpLinearDecay",
-  "compile_for_tasks",
   "compute_classification_loss",
   "compute_confusion_matrix",
   "compute_mlm_loader_loss",
@@ -163,16 +171,12 @@ __all__ = [
   "create_model_config",
   "create_multi_task_bert",
   "create_nlp_head",
-  "create_nsp_dataloader",
   "create_optimizer",
   "evaluate_classification_metrics",
-  "get_constant_schedule_with_warmup",
   "get_linear_schedule_with_warmup",
   "get_tokenizer",
   "released_name",
   "save_checkpoint",
   "save_pretrained",
-  "task_loss",
-  "task_metrics",
   "variant_arguments",
 ]

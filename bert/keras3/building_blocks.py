@@ -21,11 +21,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert.keras3 import keras_version
 from bert.keras3.torch_modules import TorchModule, on_torch
 from bert.model import families
-
-keras_version.check(keras.__version__)
 
 LAYER_NORM_EPSILON = 1e-12
 

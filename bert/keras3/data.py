@@ -8,6 +8,7 @@
   model.fit(loader, epochs=3)
   for batch in loader: ...               # batch["input_ids"], batch["attention_mask"], ...
 
+The tokenizer is one of transformers, or of this project, such as `tokenization.FullTokenizer`.
 The random choices for an example depend only on the seed, the epoch and the example's number.
 `loader[i]` is the pair of inputs and labels that Keras reads; iterating over a loader gives
 dictionaries, for custom loops. All batches of a loader have one width, so a step is compiled once.
@@ -16,21 +17,22 @@ Letters in shapes: B = batch size, S = sequence length, N = number of examples.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import keras
 import numpy as np
 
-from bert.keras3.building_blocks import require_one_of
+from bert.io import vocabulary_kind
 from bert.pretraining.masks import MaskSettings, draw_masks
 from bert.pretraining.random_streams import draw, draw_uniform, stream_key
 from bert.text.sentences import split_sentences
+from bert.text.sequence_layout import BERT
+from bert.text.tokenizer import Tokenizer
 
 IGNORE_INDEX = -100
 """The label of tokens that are not predicted."""
 
-PADDINGS = ("longest", "max_length")
-
-_TEXTS_AT_ONCE = 1024  # the tokenizer pads texts that it encodes together
+_TEXTS_AT_ONCE = 1024  # a tokenizer may pad texts that it encodes together
 
 
 # ---------------------------------------------------------------------------------------------
@@ -46,12 +48,10 @@ class EncodedTexts:
     first_lengths: int64 `[N]`, number of tokens of segment 0 in each row.
   """
 
-  def __init__(self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]]):
-    lengths = np.array([len(row) for row in ids], np.int64)
-    self.starts = np.concatenate([[0], np.cumsum(lengths)])
+  def __init__(self, ids: Sequence[Sequence[int]], first_lengths: Sequence[int]):
+    self.starts = np.cumsum([0, *map(len, ids)])
     self.ids = np.fromiter((x for row in ids for x in row), np.int32, self.starts[-1])
-    second = np.array([sum(row) for row in segments], np.int64)
-    self.first_lengths = lengths - second
+    self.first_lengths = np.array(first_lengths, np.int64)
 
   def __len__(self) -> int:
     return len(self.first_lengths)
@@ -81,7 +81,7 @@ def encode(
   """Tokenizes texts and adds `[CLS]` and `[SEP]`.
 
   Args:
-    tokenizer: a `BertTokenizer`, or one of the transformers library.
+    tokenizer: one of transformers, or of this project.
     texts: N texts.
     text_pairs: N second texts, or None.
     max_length: longer rows are truncated.
@@ -97,19 +97,61 @@ def encode(
   texts, pairs = list(texts), None if text_pairs is None else list(text_pairs)
   if pairs is not None and len(pairs) != len(texts):
     raise ValueError(f"{len(texts)} texts, but {len(pairs)} text_pairs.")
-  ids, segments = [], []
+  encode_part = _encode_here if isinstance(tokenizer, Tokenizer) else _encode_by_transformers
+  ids: list[Sequence[int]] = []
+  first_lengths: list[int] = []
   for start in range(0, len(texts), _TEXTS_AT_ONCE):
     part = slice(start, start + _TEXTS_AT_ONCE)
-    arguments = [texts[part]] if pairs is None else [texts[part], pairs[part]]
-    encoded = tokenizer(*arguments, truncation=True, max_length=max_length)
-    ids.extend(encoded["input_ids"])
-    segments.extend(encoded["token_type_ids"])
-  return EncodedTexts(ids, segments)
+    found = encode_part(tokenizer, texts[part], pairs and pairs[part], max_length)
+    ids.extend(found[0])
+    first_lengths.extend(found[1])
+  return EncodedTexts(ids, first_lengths)
 
 
-def _special_ids(tokenizer) -> np.ndarray:
-  names = ("pad", "unk", "cls", "sep", "mask")
-  return np.unique([getattr(tokenizer, f"{name}_token_id") for name in names])
+def _encode_by_transformers(tokenizer, texts, pairs, max_length):
+  encoded = tokenizer(texts, pairs, truncation=True, max_length=max_length)
+  ids = encoded["input_ids"]
+  if "token_type_ids" not in encoded:  # as of RoBERTa and DistilBERT
+    return ids, map(len, ids)
+  return ids, (row.count(0) for row in encoded["token_type_ids"])
+
+
+def _encode_here(tokenizer, texts, pairs, max_length):
+  encoded = tokenizer.encode_batch(texts, pairs, max_seq_length=max_length, pad_to_longest=True)
+  lengths = encoded["input_mask"].sum(axis=1)
+  ids = [row[:length] for row, length in zip(encoded["input_ids"], lengths, strict=True)]
+  return ids, lengths - encoded["segment_ids"].sum(axis=1)
+
+
+class SpecialIds(NamedTuple):
+  """Ids of a tokenizer's special tokens."""
+
+  pad: int
+  cls: int
+  sep: int
+  mask: int
+  all: np.ndarray  # these and others, such as that of unknown words: int `[?]`
+
+
+def special_ids(tokenizer) -> SpecialIds:
+  """Returns the ids of the special tokens; for `tokenizer` see `encode`.
+
+  Raises:
+    TypeError: it is not a tokenizer.
+  """
+  if isinstance(tokenizer, Tokenizer):
+    layout, ids = tokenizer.layout, tokenizer.vocab
+    every = np.array(vocabulary_kind.special_ids(ids))
+    return SpecialIds(layout.pad_id, ids[layout.cls], ids[layout.sep], ids[layout.mask], every)
+  if not hasattr(tokenizer, "all_special_ids"):
+    raise TypeError(f"A tokenizer of transformers or a FullTokenizer is needed, not {tokenizer!r}.")
+  return SpecialIds(
+    tokenizer.pad_token_id,
+    tokenizer.cls_token_id,
+    tokenizer.sep_token_id,
+    tokenizer.mask_token_id,
+    np.array(tokenizer.all_special_ids),
+  )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -122,21 +164,17 @@ class TextDataset:
   Attributes:
     rows: the encoded texts.
     width: number of tokens in the longest possible row.
-    max_length: the limit to which rows were truncated.
+    special: the special tokens.
     epoch: the epoch from which `dataset[i]` takes examples.
   """
 
   rows: EncodedTexts
+  width: int
 
-  def __init__(self, tokenizer, max_length: int, seed: int = 0):
-    if not callable(tokenizer):
-      kind = type(tokenizer).__name__
-      raise TypeError(f"The tokenizer, a {kind}, is not callable; use one of get_tokenizer.")
-    self.pad_id = tokenizer.pad_token_id
-    self.max_length = max_length
+  def __init__(self, tokenizer, seed: int = 0):
+    self.special = special_ids(tokenizer)
     self.seed = seed
     self.epoch = 0
-    self.width = 0
 
   def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
     """Returns examples with padding.
@@ -159,7 +197,7 @@ class TextDataset:
     return {name: value[:length] if value.ndim else value for name, value in row.items()}
 
   def __len__(self) -> int:
-    raise NotImplementedError
+    return len(self.rows)
 
   def _keys(self, epoch: int, indices: np.ndarray) -> np.ndarray:
     """Returns the keys of the examples' random streams in an epoch: uint64 `[B]`."""
@@ -183,7 +221,6 @@ class MLMDataset(TextDataset):
     mask_probability: float = 0.15,
     max_length: int = 512,
     seed: int = 0,
-    fresh_masks: bool = True,
   ):
     """Tokenizes the texts.
 
@@ -193,41 +230,36 @@ class MLMDataset(TextDataset):
       mask_probability: share of tokens to choose.
       max_length: longer rows are truncated.
       seed: seed of the random choices.
-      fresh_masks: whether each epoch has its own masks; False for evaluation.
 
     Raises:
       ValueError: `mask_probability` is not between 0 and 1; see also `encode`.
     """
-    super().__init__(tokenizer, max_length, seed)
+    super().__init__(tokenizer, seed)
     if not 0 < mask_probability < 1:
       raise ValueError(f"mask_probability is {mask_probability}; it must be between 0 and 1.")
-    self.fresh_masks = fresh_masks
     self.rows = encode(tokenizer, texts, None, max_length)
     self.width = int(self.rows.lengths.max(initial=0))
-    self.special_ids = _special_ids(tokenizer)
+    vocab = tokenizer.vocab if isinstance(tokenizer, Tokenizer) else tokenizer
     self.settings = MaskSettings(
       masked_lm_prob=mask_probability,
       max_predictions_per_seq=self.width,
       ngram_max=1,
-      mask_id=tokenizer.mask_token_id,
-      random_ids=np.setdiff1d(np.arange(tokenizer.vocab_size, dtype=np.int32), self.special_ids),
+      mask_id=self.special.mask,
+      random_ids=np.setdiff1d(np.arange(len(vocab), dtype=np.int32), self.special.all),
     )
-
-  def __len__(self) -> int:
-    return len(self.rows)
 
   def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
     """Masks and pads examples; `labels` are int32 `[B, width]`."""
     indices = np.asarray(indices)
-    rows = self.rows.padded(indices, self.width, self.pad_id)
+    rows = self.rows.padded(indices, self.width, self.special.pad)
     ids, is_token = rows["input_ids"], rows["attention_mask"] > 0
-    candidates = is_token & ~np.isin(ids, self.special_ids)
+    candidates = is_token & ~np.isin(ids, self.special.all)
     masks = draw_masks(
       ids,
       lengths=is_token.sum(axis=1),
       candidates=candidates,
       unit_starts=candidates,  # each token is a unit
-      keys=self._keys(epoch if self.fresh_masks else 0, indices),
+      keys=self._keys(epoch, indices),
       settings=self.settings,
     )
     labels = np.full_like(ids, IGNORE_INDEX)
@@ -260,21 +292,18 @@ class ClassificationDataset(TextDataset):
       ValueError: the numbers of labels and texts differ, or labels are not numeric; see also
         `encode`.
     """
-    super().__init__(tokenizer, max_length)
+    super().__init__(tokenizer)
     self.labels = _as_labels(labels)
     self.rows = encode(tokenizer, texts, text_pairs, max_length)
     self.width = int(self.rows.lengths.max(initial=0))
     if len(self.labels) != len(self.rows):
       raise ValueError(f"{len(self.rows)} texts, but {len(self.labels)} labels.")
 
-  def __len__(self) -> int:
-    return len(self.rows)
-
   def batch(self, indices: Sequence[int] | np.ndarray, epoch: int = 0) -> dict[str, np.ndarray]:
     """Pads examples; `labels` are `[B]`, the same in every epoch."""
     del epoch
     indices = np.asarray(indices)
-    rows = self.rows.padded(indices, self.width, self.pad_id)
+    rows = self.rows.padded(indices, self.width, self.special.pad)
     return {**rows, "labels": self.labels[indices]}
 
 
@@ -314,7 +343,7 @@ class NSPDataset(TextDataset):
     Raises:
       ValueError: there are fewer than two documents, or none has two sentences.
     """
-    super().__init__(tokenizer, max_length, seed)
+    super().__init__(tokenizer, seed)
     if max_length < 5:
       raise ValueError(f"max_length is {max_length}; it must be at least 5 for a pair.")
     documents = [_sentences(document) for document in documents]
@@ -325,13 +354,13 @@ class NSPDataset(TextDataset):
         f"{len(documents)} documents of at most {sizes.max(initial=0)} sentences make no pairs: "
         "pass at least two documents, one of them with two sentences."
       )
-    self.special = (tokenizer.cls_token_id, tokenizer.sep_token_id)
     flat = [sentence for sentences in documents for sentence in sentences]
     self.rows = encode(tokenizer, flat, None, max_length)
     self.sizes, self.first_sentences = sizes, np.cumsum(sizes) - sizes
     self.document_of = np.repeat(np.arange(len(sizes)), sizes)
     is_last = np.isin(np.arange(len(flat)), self.first_sentences + sizes - 1)
     self.pairs = np.flatnonzero(~is_last)
+    self.max_length = max_length
     longest = np.sort(self.rows.lengths - 2)[-2:].sum()
     self.width = int(min(max_length, longest + 3))
 
@@ -344,9 +373,9 @@ class NSPDataset(TextDataset):
     keys = self._keys(epoch, np.asarray(indices))
     is_random = _uniform(keys, 0) < 0.5
     second = np.where(is_random, self._of_another_document(first, keys), first + 1)
-    rows = [self._join(a, b) for a, b in zip(first, second, strict=True)]
-    encoded = EncodedTexts([row[0] for row in rows], [row[1] for row in rows])
-    padded = encoded.padded(np.arange(len(rows)), self.width, self.pad_id)
+    joined = [self._join(a, b) for a, b in zip(first, second, strict=True)]
+    rows = EncodedTexts([ids for ids, _ in joined], [length for _, length in joined])
+    padded = rows.padded(np.arange(len(rows)), self.width, self.special.pad)
     return {**padded, "labels": is_random.astype(np.int32)}
 
   def _of_another_document(self, first: np.ndarray, keys: np.ndarray) -> np.ndarray:
@@ -357,28 +386,16 @@ class NSPDataset(TextDataset):
     within = (_uniform(keys, 2) * self.sizes[other]).astype(np.int64)
     return self.first_sentences[other] + within
 
-  def _join(self, first: int, second: int) -> tuple[list[int], list[int]]:
-    """Returns ids and segments of `[CLS] a [SEP] b [SEP]`."""
+  def _join(self, first: int, second: int) -> tuple[list[int], int]:
+    """Returns the ids of `[CLS] a [SEP] b [SEP]`, and how many of them are of `[CLS] a [SEP]`."""
     a, b = self._tokens(first), self._tokens(second)
-    size_a, size_b = truncated_lengths(len(a), len(b), self.max_length - 3)
-    cls_id, sep_id = self.special
-    ids = [cls_id, *a[:size_a], sep_id, *b[:size_b], sep_id]
-    return ids, [0] * (size_a + 2) + [1] * (size_b + 1)
+    size_a, size_b = BERT.kept_lengths(len(a), len(b), self.max_length - 3)
+    cls_id, sep_id = self.special.cls, self.special.sep
+    return [cls_id, *a[:size_a], sep_id, *b[:size_b], sep_id], size_a + 2
 
   def _tokens(self, sentence: int) -> np.ndarray:
     """Returns the ids of a sentence without `[CLS]` and `[SEP]`."""
     return self.rows.ids[self.rows.starts[sentence] + 1 : self.rows.starts[sentence + 1] - 1]
-
-
-def truncated_lengths(first: int, second: int, limit: int) -> tuple[int, int]:
-  """Computes lengths after the longer sequence lost its last token until both fit.
-
-  Example:
-    >>> truncated_lengths(5, 3, 10), truncated_lengths(9, 3, 10), truncated_lengths(9, 9, 9)
-    ((5, 3), (7, 3), (5, 4))
-  """
-  first = min(first, max(limit - second, (limit + 1) // 2))
-  return first, min(second, limit - first)
 
 
 def _uniform(keys: np.ndarray, index: int) -> np.ndarray:
@@ -410,9 +427,7 @@ class TextLoader(keras.utils.PyDataset):
     batch_size: int = 8,
     shuffle: bool = True,
     seed: int = 0,
-    padding: str = "longest",
-    drop_last: bool = False,
-    num_workers: int = 0,
+    **kwargs,
   ):
     """Creates the loader.
 
@@ -421,35 +436,24 @@ class TextLoader(keras.utils.PyDataset):
       batch_size: B.
       shuffle: whether each epoch has its own order.
       seed: seed of the order.
-      padding: `longest`: pad to the dataset's longest row; `max_length`: to its maximum length.
-      drop_last: drop the last batch if it is not full.
-      num_workers: threads that prepare batches in advance in `fit`; 0 for none.
+      **kwargs: arguments of `keras.utils.PyDataset`, such as `workers`.
 
     Raises:
-      ValueError: a value is out of range or unknown.
+      ValueError: `batch_size` is below 1.
     """
-    super().__init__(workers=max(1, num_workers))
+    super().__init__(**kwargs)
     if batch_size < 1:
       raise ValueError(f"batch_size is {batch_size}; it must be at least 1.")
-    require_one_of("padding", padding, PADDINGS)
     self.dataset = dataset
     self.batch_size = batch_size
     self.shuffle = shuffle
     self.seed = seed
-    self.padding = padding
-    self.drop_last = drop_last
     self.epoch = 0
     self._sorted: tuple[int, np.ndarray] | None = None  # epoch, order
 
   def __len__(self) -> int:
     """Returns the number of batches."""
-    full, rest = divmod(len(self.dataset), self.batch_size)
-    return full + (rest > 0 and not self.drop_last)
-
-  @property
-  def num_batches(self) -> int:
-    """Number of batches, for Keras."""
-    return len(self)
+    return -(-len(self.dataset) // self.batch_size)
 
   def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Returns batch number `index` as inputs and labels."""
@@ -471,10 +475,7 @@ class TextLoader(keras.utils.PyDataset):
     if not 0 <= index < len(self):
       raise IndexError(f"Batch {index} of {len(self)}.")
     indices = self._order()[index * self.batch_size : (index + 1) * self.batch_size]
-    arrays = self.dataset.batch(indices, self.epoch)
-    if self.padding == "longest":
-      return arrays
-    return {name: self._widened(name, array) for name, array in arrays.items()}
+    return self.dataset.batch(indices, self.epoch)
 
   def _order(self) -> np.ndarray:
     numbers = np.arange(len(self.dataset))
@@ -486,13 +487,6 @@ class TextLoader(keras.utils.PyDataset):
       known = self._sorted = (self.epoch, np.argsort(draw(key, numbers), kind="stable"))
     return known[1]
 
-  def _widened(self, name: str, array: np.ndarray) -> np.ndarray:
-    if array.ndim == 1:
-      return array
-    filler = {"input_ids": self.dataset.pad_id, "labels": IGNORE_INDEX}.get(name, 0)
-    missing = self.dataset.max_length - array.shape[1]
-    return np.pad(array, ((0, 0), (0, missing)), constant_values=filler)
-
 
 def create_mlm_dataloader(
   texts: Sequence[str],
@@ -502,11 +496,10 @@ def create_mlm_dataloader(
   max_length: int = 512,
   shuffle: bool = True,
   seed: int = 0,
-  fresh_masks: bool = True,
   **loader_args,
 ) -> TextLoader:
   """Creates batches of an `MLMDataset`; `loader_args` are further arguments of `TextLoader`."""
-  dataset = MLMDataset(texts, tokenizer, mask_probability, max_length, seed, fresh_masks)
+  dataset = MLMDataset(texts, tokenizer, mask_probability, max_length, seed)
   return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)
 
 
@@ -523,18 +516,4 @@ def create_classification_dataloader(
 ) -> TextLoader:
   """Creates batches of a `ClassificationDataset`; `loader_args` are those of `TextLoader`."""
   dataset = ClassificationDataset(texts, labels, tokenizer, max_length, text_pairs)
-  return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)
-
-
-def create_nsp_dataloader(
-  documents: Sequence[str] | Sequence[Sequence[str]],
-  tokenizer,
-  batch_size: int = 8,
-  max_length: int = 512,
-  shuffle: bool = True,
-  seed: int = 0,
-  **loader_args,
-) -> TextLoader:
-  """Creates batches of an `NSPDataset`; `loader_args` are further arguments of `TextLoader`."""
-  dataset = NSPDataset(documents, tokenizer, max_length, seed)
   return TextLoader(dataset, batch_size, shuffle, seed, **loader_args)

@@ -10,8 +10,9 @@ return the tensor itself, hidden states or logits, instead of a named tuple. Blo
 each residual sum, as in the original.
 """
 
+import importlib
 import os
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
 
@@ -28,7 +29,6 @@ from bert.keras3.models import (
   ReturnsTensor,
 )
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, masked_lm_arguments
-from bert.keras3.tokenizer import BertTokenizer
 from bert.model.configuration import BertConfig
 
 MODEL_NAMES = (
@@ -74,20 +74,21 @@ def _without_size(name: str) -> str:
   return name.partition(" (")[0].strip()
 
 
-def get_tokenizer(name: str, cache_dir: str | os.PathLike | None = None) -> BertTokenizer:
-  """Reads the tokenizer of a model, downloaded if necessary.
+def get_tokenizer(name: str | os.PathLike, cache_dir: str | os.PathLike | None = None) -> Any:
+  """Reads the tokenizer of a model, a class of transformers; it is downloaded if necessary.
 
   Args:
-    name: as in `create_model_config`, or a folder with a `vocab.txt`.
+    name: as in `create_model_config`, or a folder with a vocabulary.
     cache_dir: folder of downloads.
 
   Raises:
+    ImportError: transformers is not installed.
     ValueError: the model does not exist.
   """
   path = os.fsdecode(name)
-  return BertTokenizer.from_pretrained(
-    path if os.path.isdir(path) else _without_size(path), cache_dir=cache_dir
-  )
+  known = path if os.path.isdir(path) else _without_size(path)
+  tokenizers = importlib.import_module("bert.transformers")
+  return tokenizers.AutoTokenizer.from_pretrained(known, cache_dir=cache_dir)
 
 
 # ---------------------------------------------------------------------------------------------

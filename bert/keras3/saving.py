@@ -214,7 +214,7 @@ def contents(
         f"The tokenizer has {tokenizer.vocab_size} tokens, the model {size}: they do not belong "
         "together."
       )
-    facts = {**facts, "do_lower_case": tokenizer.do_lower_case}
+    facts = {**facts, "do_lower_case": getattr(tokenizer, "do_lower_case", False)}
   return described, tensors, facts
 
 

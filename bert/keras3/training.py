@@ -16,8 +16,6 @@ N = number of examples.
 """
 
 import contextlib
-import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -31,13 +29,8 @@ from bert.keras3.data import IGNORE_INDEX
 from bert.keras3.heads import TaskHead
 from bert.keras3.optimization import AdamWeightDecay
 from bert.keras3.tasks import SparseCrossentropy
-from bert.tasks import metrics
 
 AMP_DTYPES = ("float16", "bfloat16")
-AVERAGES = ("binary", "macro", "micro", "weighted", "none")
-
-# After about 30 successive overflows no smaller loss scale would help.
-_SMALLEST_SCALE = 2.0**-14
 
 
 # ---------------------------------------------------------------------------------------------
@@ -65,7 +58,7 @@ def compute_mlm_loss(logits, labels, attention_mask=None, ignore_index: int = IG
   labelled = ops.not_equal(labels, ignore_index)
   if attention_mask is not None:
     labelled = ops.logical_and(labelled, ops.convert_to_tensor(attention_mask) > 0)
-  return SparseCrossentropy(from_logits=True)(ops.where(labelled, labels, -1), logits_of(logits))
+  return SparseCrossentropy(from_logits=True)(ops.where(labelled, labels, -1), _logits(logits))
 
 
 def compute_classification_loss(logits, labels, attention_mask=None, ignore_index=IGNORE_INDEX):
@@ -85,7 +78,7 @@ def compute_classification_loss(logits, labels, attention_mask=None, ignore_inde
   return compute_mlm_loss(logits, labels, mask, ignore_index)
 
 
-def logits_of(outputs):
+def _logits(outputs):
   """Returns the logits in a model's output."""
   if isinstance(outputs, Mapping):
     return outputs["logits"]
@@ -93,7 +86,7 @@ def logits_of(outputs):
 
 
 def compute_mlm_loader_loss(
-  model: keras.Model, loader: Iterable, device: str | None = None, num_batches: int | None = None
+  model: keras.Model, loader: Iterable, device: str | None = None
 ) -> float:
   """Computes the mean cross-entropy over all labelled tokens of a loader.
 
@@ -101,35 +94,20 @@ def compute_mlm_loader_loss(
     model: returns logits `[B, S, V]`.
     loader: result of `create_mlm_dataloader`, or any batches as dictionaries.
     device: see `on_device`.
-    num_batches: number of batches to evaluate; all by default.
 
   Raises:
     ValueError: there is no batch, or no labelled token.
   """
   total, count = 0.0, 0
-  with on_device(device):
-    for batch in itertools.islice(loader, num_batches):
-      inputs, labels = split_batch(batch)
-      labelled = np.logical_and(labels >= 0, inputs.get("attention_mask", 1))
-      logits = predict_logits(model, inputs)[labelled]  # [n, V]
-      total += float(cross_entropies(logits, labels[labelled]).sum())
-      count += int(labelled.sum())
+  for inputs, labels, logits in _predictions(model, loader, device):
+    labelled = np.logical_and(labels >= 0, inputs.get("attention_mask", 1))
+    if number := int(labelled.sum()):
+      # Of the labelled tokens alone: the vocabulary is large.
+      total += number * float(compute_mlm_loss(logits[labelled], labels[labelled]))
+      count += number
   if not count:
     raise ValueError("The loader has no token to predict: no batch, or all labels are -100.")
   return total / count
-
-
-def cross_entropies(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-  """Computes float64 `[n]` of logits, float `[n, C]`, and labels, int `[n]`.
-
-  Example:
-    >>> cross_entropies(np.array([[0.0, 0.0], [0.0, -1000.0]]), np.array([1, 0])).round(4).tolist()
-    [0.6931, 0.0]
-  """
-  logits = logits.astype(np.float64)
-  shifted = logits - logits.max(axis=-1, keepdims=True)
-  picked = np.take_along_axis(shifted, labels[:, None], axis=-1)[:, 0]
-  return np.log(np.exp(shifted).sum(axis=-1)) - picked
 
 
 # ---------------------------------------------------------------------------------------------
@@ -146,19 +124,19 @@ def split_batch(batch) -> tuple[dict[str, np.ndarray], np.ndarray]:
     if "labels" not in batch:
       raise ValueError(f"The batch has no 'labels', only {', '.join(batch)}.")
     inputs = {name: value for name, value in batch.items() if name != "labels"}
-    return inputs, _as_numpy(batch["labels"])
+    return inputs, ops.convert_to_numpy(batch["labels"])
   inputs, labels = batch
-  return dict(inputs), _as_numpy(labels)
+  return dict(inputs), ops.convert_to_numpy(labels)
 
 
-def _as_numpy(values) -> np.ndarray:
-  return np.asarray(ops.convert_to_numpy(values))
-
-
-def predict_logits(model: keras.Model, inputs: Mapping) -> np.ndarray:
-  """Computes the float32 logits of a batch, as `model.predict` does."""
-  outputs = model.predict_on_batch(dict(inputs))
-  return np.asarray(logits_of(outputs), np.float32)
+def _predictions(
+  model: keras.Model, loader: Iterable, device: str | None
+) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]]:
+  """Yields inputs, labels and float32 outputs of each batch."""
+  with on_device(device):
+    for batch in loader:
+      inputs, labels = split_batch(batch)
+      yield inputs, labels, np.asarray(_logits(model.predict_on_batch(inputs)), np.float32)
 
 
 @contextlib.contextmanager
@@ -197,16 +175,15 @@ class AMPTrainer:
   """Trains a model with matrix products in half precision, and weights and sums in float32.
 
   The loss is multiplied by a scale and the gradients are divided by it, so that small gradients do
-  not become 0 in float16. If a gradient overflows, the step is skipped and the scale is halved;
-  after `growth_interval` good steps it is doubled (arXiv:1710.03740). bfloat16 has the range of
-  float32 and needs no scale, but steps with infinity or NaN are skipped there, too.
+  not become 0 in float16. If a gradient overflows, the step is skipped and the scale is halved
+  (arXiv:1710.03740). bfloat16 has the range of float32 and needs no scale, but steps with infinity
+  or NaN are skipped there, too.
 
   This uses Keras's dtype policies and its `LossScaleOptimizer` around `AdamWeightDecay`. After
   `prepare` a model can also be trained with `fit`.
 
   Attributes:
     dtype: `float16` or `bfloat16`.
-    skipped_steps: number of steps that overflowed.
     model: the model of the first step; None before it.
     optimizer: Keras's `LossScaleOptimizer`.
   """
@@ -217,10 +194,7 @@ class AMPTrainer:
     learning_rate=2e-5,
     max_grad_norm: float | None = 1.0,
     gradient_accumulation_steps: int = 1,
-    initial_scale: float = 2.0**15,
-    growth_interval: int = 2000,
     jit_compile: bool | str = "auto",
-    run_eagerly: bool = False,
     **optimizer_args,
   ):
     """Creates the trainer.
@@ -230,37 +204,20 @@ class AMPTrainer:
       learning_rate: a number or a schedule; schedules count batches.
       max_grad_norm: gradients are scaled down to this global norm; None for no limit.
       gradient_accumulation_steps: number of batches whose mean gradient makes one update.
-      initial_scale: initial scale of the loss.
-      growth_interval: number of good steps after which the scale is doubled.
       jit_compile: as in `model.compile`.
-      run_eagerly: as in `model.compile`.
       **optimizer_args: further arguments of `AdamWeightDecay`.
 
     Raises:
       ValueError: the dtype is unknown, or a number is out of range.
     """
     require_one_of("dtype", dtype, AMP_DTYPES)
-    if gradient_accumulation_steps < 1:
-      raise ValueError(
-        f"gradient_accumulation_steps is {gradient_accumulation_steps}; it must be at least 1."
-      )
     self.dtype = dtype
     self.model: keras.Model | None = None
-    self.skipped_steps = 0
     self.jit_compile = jit_compile
-    self.run_eagerly = run_eagerly
+    if gradient_accumulation_steps != 1:  # which Keras does not accept
+      optimizer_args["gradient_accumulation_steps"] = gradient_accumulation_steps
     self.optimizer = keras.optimizers.LossScaleOptimizer(
-      AdamWeightDecay(
-        learning_rate,
-        global_clipnorm=max_grad_norm,
-        # Keras accepts only None and at least 2.
-        gradient_accumulation_steps=(
-          gradient_accumulation_steps if gradient_accumulation_steps > 1 else None
-        ),
-        **optimizer_args,
-      ),
-      initial_scale=initial_scale,
-      dynamic_growth_steps=growth_interval,
+      AdamWeightDecay(learning_rate, global_clipnorm=max_grad_norm, **optimizer_args)
     )
 
   @property
@@ -291,8 +248,7 @@ class AMPTrainer:
     model.compile(
       optimizer=self.optimizer,
       loss=SparseCrossentropy(from_logits=True),
-      jit_compile=self.jit_compile if not self.run_eagerly else False,
-      run_eagerly=self.run_eagerly,
+      jit_compile=self.jit_compile,
       auto_scale_loss=False,  # the optimizer scales it already
     )
     self.model = model
@@ -308,12 +264,12 @@ class AMPTrainer:
       The loss of the batch before the step.
 
     Raises:
-      FloatingPointError: too many steps overflowed.
       ValueError: the batch has no labels; see also `prepare`.
     """
     inputs, labels = split_batch(batch)
     if "attention_mask" in inputs:
-      labels = np.where(_as_numpy(inputs["attention_mask"]) > 0, labels, IGNORE_INDEX)
+      mask = ops.convert_to_numpy(inputs["attention_mask"])
+      labels = np.where(mask > 0, labels, IGNORE_INDEX)
     return self._step(model, inputs, labels)
 
   def train_classification_step(self, model: keras.Model, batch) -> float:
@@ -326,24 +282,11 @@ class AMPTrainer:
 
   def _step(self, model: keras.Model, inputs: dict, labels: np.ndarray) -> float:
     self.prepare(model)
-    scale = self.loss_scale
-    loss = float(model.train_on_batch(inputs, labels, return_dict=True)["loss"])
-    if self.loss_scale < scale:
-      self.skipped_steps += 1
-      self._check_scale(loss)
-    return loss
-
-  def _check_scale(self, loss: float) -> None:
-    if self.loss_scale < _SMALLEST_SCALE:
-      cause = "the loss" if not math.isfinite(loss) else "a gradient"
-      raise FloatingPointError(
-        f"{self.skipped_steps} steps were skipped, and the loss scale fell to {self.loss_scale}: "
-        f"{cause} is not finite. Lower the learning rate, or train in float32."
-      )
+    return float(model.train_on_batch(inputs, labels, return_dict=True)["loss"])
 
 
 # ---------------------------------------------------------------------------------------------
-# Scores of a classifier: `bert/tasks/metrics.py` under the kit's names.
+# Scores of a classifier: scikit-learn's.
 
 
 def compute_precision_recall_f1(
@@ -372,24 +315,20 @@ def compute_precision_recall_f1(
     >>> compute_precision_recall_f1([1, 1, 0, 1], [1, 0, 0, 1], average="none")["recall"]
     [0.5, 1.0]
   """
-  predictions, labels, num_classes = _checked(predictions, labels, num_classes)
-  average = average or ("binary" if num_classes <= 2 else "macro")
-  require_one_of("average", average, AVERAGES)
-  if average == "none":
-    return _per_class(predictions, labels, num_classes)
-  if average == "binary" and num_classes > 2:
-    raise ValueError(f"average='binary' is for two classes, but there are {num_classes}.")
-  functions = {"precision": metrics.precision, "recall": metrics.recall, "f1": metrics.f1}
-  return {name: function(labels, predictions, average) for name, function in functions.items()}
-
-
-def _per_class(predictions, labels, num_classes: int) -> dict[str, list[float]]:
   from sklearn.metrics import precision_recall_fscore_support
 
+  predictions, labels, num_classes = _checked(predictions, labels, num_classes)
+  average = average or ("binary" if num_classes <= 2 else "macro")
+  per_class = average == "none"
   scores = precision_recall_fscore_support(
-    labels, predictions, labels=range(num_classes), zero_division=0.0
+    labels,
+    predictions,
+    labels=range(num_classes) if per_class else None,
+    average=None if per_class else average,
+    zero_division=0.0,
   )
-  return {name: scores[i].tolist() for i, name in enumerate(("precision", "recall", "f1"))}
+  names = ("precision", "recall", "f1")
+  return {name: np.asarray(score).tolist() for name, score in zip(names, scores, strict=False)}
 
 
 def compute_confusion_matrix(predictions, labels, num_classes: int | None = None) -> np.ndarray:
@@ -401,19 +340,20 @@ def compute_confusion_matrix(predictions, labels, num_classes: int | None = None
     >>> compute_confusion_matrix([0, 1, 1, 1], [0, 0, 1, 2]).tolist()
     [[1, 1, 0], [0, 1, 0], [0, 1, 0]]
   """
+  from sklearn.metrics import confusion_matrix
+
   predictions, labels, num_classes = _checked(predictions, labels, num_classes)
-  return metrics.confusion_matrix(labels, predictions, num_classes)
+  return confusion_matrix(labels, predictions, labels=range(num_classes))
 
 
 def _checked(predictions, labels, num_classes: int | None) -> tuple[np.ndarray, np.ndarray, int]:
-  predictions = np.asarray(keras.ops.convert_to_numpy(predictions))
-  labels = np.asarray(keras.ops.convert_to_numpy(labels)).ravel()
+  predictions, labels = ops.convert_to_numpy(predictions), ops.convert_to_numpy(labels).ravel()
   if predictions.dtype.kind == "f":
     predictions = predictions.argmax(axis=-1)
   predictions = predictions.ravel()
   if predictions.shape != labels.shape:
     raise ValueError(f"{predictions.size} predictions, but {labels.size} labels.")
-  predictions, labels = metrics.keep_real(labels >= 0, predictions, labels)
+  predictions, labels = predictions[labels >= 0], labels[labels >= 0]
   if not labels.size:
     raise ValueError("Nothing to score: no example has a label.")
   largest = int(max(predictions.max(), labels.max()))
@@ -428,7 +368,6 @@ def evaluate_classification_metrics(
   loader: Iterable,
   device: str | None = None,
   num_classes: int | None = None,
-  num_batches: int | None = None,
   average: str | None = None,
 ) -> dict[str, Any]:
   """Scores a classifier.
@@ -438,47 +377,27 @@ def evaluate_classification_metrics(
     loader: result of `create_classification_dataloader`, or any batches with `labels`.
     device: see `on_device`.
     num_classes: C; by default that of the model.
-    num_batches: number of batches to evaluate; all by default.
     average: see `compute_precision_recall_f1`.
 
   Returns:
-    `accuracy`, `precision`, `recall`, `f1`, `loss` (mean cross-entropy), `per_class` (lists of
-    `precision`, `recall` and `f1`) and `confusion_matrix` (see `compute_confusion_matrix`).
+    `accuracy`, `precision`, `recall`, `f1`, `per_class` (lists of `precision`, `recall` and `f1`)
+    and `confusion_matrix` (see `compute_confusion_matrix`).
 
   Raises:
     ValueError: there is no labelled example, or a label is out of the model's range.
   """
-  outputs, labels = _collect(model, loader, device, num_batches)
-  if num_classes is not None and num_classes != outputs.shape[1]:
-    raise ValueError(f"num_classes is {num_classes}, but the model has {outputs.shape[1]}.")
-  num_classes = outputs.shape[1]
-  predictions, labels, _ = _checked(outputs.argmax(axis=-1), labels, num_classes)
+  batches = [
+    (y.ravel(), x.reshape(-1, x.shape[-1])) for _, y, x in _predictions(model, loader, device)
+  ]
+  if not batches:
+    raise ValueError("Nothing to score: the loader has no batch.")
+  labels, scores = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+  if num_classes not in (None, scores.shape[1]):
+    raise ValueError(f"num_classes is {num_classes}, but the model has {scores.shape[1]}.")
+  predictions, labels, num_classes = _checked(scores, labels, scores.shape[1])
   return {
-    "accuracy": metrics.accuracy(labels, predictions),
+    "accuracy": float((predictions == labels).mean()),
     **compute_precision_recall_f1(predictions, labels, num_classes, average),
-    "loss": float(cross_entropies(_as_logits(outputs), labels).mean()),
-    "per_class": _per_class(predictions, labels, num_classes),
-    "confusion_matrix": metrics.confusion_matrix(labels, predictions, num_classes),
+    "per_class": compute_precision_recall_f1(predictions, labels, num_classes, "none"),
+    "confusion_matrix": compute_confusion_matrix(predictions, labels, num_classes),
   }
-
-
-def _collect(model, loader, device, num_batches) -> tuple[np.ndarray, np.ndarray]:
-  """Collects outputs float32 `[N, C]` and labels int `[N]` of the labelled examples."""
-  outputs, labels = [], []
-  with on_device(device):
-    for batch in itertools.islice(loader, num_batches):
-      inputs, batch_labels = split_batch(batch)
-      labelled = batch_labels >= 0
-      outputs.append(predict_logits(model, inputs)[labelled])
-      labels.append(batch_labels[labelled])
-  if not sum(part.size for part in labels):
-    raise ValueError("Nothing to score: the loader has no batch, or no example with a label.")
-  return np.concatenate(outputs), np.concatenate(labels)
-
-
-def _as_logits(outputs: np.ndarray) -> np.ndarray:
-  """Returns logits unchanged, and the logarithms of probabilities, which are logits, too."""
-  sums = outputs.sum(axis=-1)
-  if outputs.min() >= 0 and np.abs(sums - 1).max() < 1e-3:
-    return np.log(np.maximum(outputs, np.finfo(np.float32).tiny))
-  return outputs

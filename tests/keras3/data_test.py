@@ -7,13 +7,10 @@ from bert.keras3 import (
   ClassificationDataset,
   MLMDataset,
   NSPDataset,
+  TextLoader,
   create_classification_dataloader,
   create_mlm_dataloader,
-  create_nsp_dataloader,
 )
-from bert.keras3.data import truncated_lengths
-from tests.kit.keras_models import WORDS
-from tests.kit.tiny_bert import SPECIAL_TOKENS
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +68,6 @@ def test_each_epoch_has_masks_of_its_own(tokenizer, texts):
   np.testing.assert_array_equal(again.batch(0)["labels"], first[:3])  # independent of the batch
   other = create_mlm_dataloader(texts[:20], tokenizer, seed=1, shuffle=False)
   assert (other.batch(0)["labels"] != first[:8]).any()
-  fixed = create_mlm_dataloader(texts[:20], tokenizer, shuffle=False, fresh_masks=False)
-  first, second = (np.concatenate([b["labels"] for b in fixed]) for _ in range(2))
-  np.testing.assert_array_equal(first, second)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -111,26 +105,38 @@ def test_order_and_rest(tokenizer):
   assert epochs[0] != epochs[1]
   same = create_classification_dataloader(texts, range(10), tokenizer, batch_size=4)
   assert [b["labels"].tolist() for b in same] == epochs[0]
-  full = create_classification_dataloader(
-    texts, range(10), tokenizer, batch_size=4, drop_last=True, max_length=8, padding="max_length"
-  )
-  assert [b["input_ids"].shape for b in full] == [(4, 8), (4, 8)]
-  masked = create_mlm_dataloader(texts, tokenizer, max_length=8, padding="max_length")
-  assert (masked.batch(0)["labels"][:, 3:] == -100).all()
 
 
-def test_a_tokenizer_of_transformers_will_do(tokenizer, texts):
-  class Theirs:
-    """What the loaders need of it."""
+def test_every_kind_of_tokenizer(tokenizer, full_tokenizer, texts):
+  def without_segments(*args, **kwargs):
+    """As of RoBERTa and DistilBERT."""
+    found = tokenizer(*args, **kwargs)
+    return {name: found[name] for name in ("input_ids", "attention_mask")}
 
-    vocab_size = len([*SPECIAL_TOKENS, *WORDS])
+  class Segmentless:
+    __call__ = staticmethod(without_segments)
+    all_special_ids = tokenizer.all_special_ids
     pad_token_id, unk_token_id, cls_token_id, sep_token_id, mask_token_id = range(5)
 
-    def __call__(self, texts, text_pair=None, truncation=False, max_length=None):
-      return tokenizer(texts, text_pair, truncation=truncation, max_length=max_length)
+    def __len__(self):
+      return len(tokenizer)
 
-  ours, theirs = (create_mlm_dataloader(texts[:9], t) for t in (tokenizer, Theirs()))
-  np.testing.assert_array_equal(ours.batch(1)["input_ids"], theirs.batch(1)["input_ids"])
+  pairs = [f"w{i} w9" for i in range(9)]
+  tokenizers = (tokenizer, full_tokenizer, Segmentless())
+  for create in (
+    lambda t: create_mlm_dataloader(texts[:9], t),
+    lambda t: create_classification_dataloader(
+      texts[:9], range(9), t, max_length=20, text_pairs=pairs
+    ),
+    lambda t: TextLoader(NSPDataset([["w1", "w2 w3"], ["w4 w5 w6"]], t, max_length=8)),
+  ):
+    one, other, without = (create(t).batch(0) for t in tokenizers)
+    for name in one:
+      np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+      if name != "token_type_ids":
+        np.testing.assert_array_equal(one[name], without[name], err_msg=name)
+  segments = create_classification_dataloader(texts[:9], range(9), Segmentless(), text_pairs=pairs)
+  assert not segments.batch(0)["token_type_ids"].any()
 
 
 def test_data_that_is_wrong(tokenizer):
@@ -142,14 +148,12 @@ def test_data_that_is_wrong(tokenizer):
     ClassificationDataset(["w1", "w2"], [1, 0], tokenizer, text_pairs=["w3"])
   with pytest.raises(TypeError, match="texts is a string"):
     MLMDataset("w1 w2", tokenizer)
-  with pytest.raises(TypeError, match="a FullTokenizer, is not callable"):
-    ClassificationDataset(["w1"], [1], tokenizer.tokenizer)
+  with pytest.raises(TypeError, match="a FullTokenizer is needed, not 'bert-base-uncased'"):
+    ClassificationDataset(["w1"], [1], "bert-base-uncased")
   with pytest.raises(ValueError, match="mask_probability is 15"):
     MLMDataset(["w1"], tokenizer, mask_probability=15)
   with pytest.raises(ValueError, match="max_length is 2"):
     MLMDataset(["w1"], tokenizer, max_length=2)
-  with pytest.raises(ValueError, match="padding is 'longer'"):
-    create_mlm_dataloader(["w1"], tokenizer, padding="longer")
   with pytest.raises(ValueError, match="batch_size is 0"):
     create_mlm_dataloader(["w1"], tokenizer, batch_size=0)
   with pytest.raises(IndexError, match="Batch 1 of 1"):
@@ -179,25 +183,10 @@ def test_pairs_of_sentences(tokenizer):
 
 
 def test_documents_as_texts(tokenizer):
-  loader = create_nsp_dataloader(
-    ["W1 w2 w3 w4. W5 w6. ", "W7."], tokenizer, batch_size=1, max_length=6
-  )
+  loader = TextLoader(NSPDataset(["W1 w2 w3 w4. W5 w6. ", "W7."], tokenizer, max_length=6))
   [batch] = loader
   assert batch["input_ids"].shape == (1, 6)
   assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1]]  # 6 tokens: [CLS] 2 [SEP] 1 [SEP]
   for documents in ([["w1", "w2"]], [["w1"], ["w2"]], []):
     with pytest.raises(ValueError, match="make no pairs"):
       NSPDataset(documents, tokenizer)
-
-
-def test_truncated_lengths_are_those_of_the_loop():
-  for first in range(8):
-    for second in range(8):
-      for limit in range(2, 16):
-        a, b = first, second
-        while a + b > limit:
-          if a > b:
-            a -= 1
-          else:
-            b -= 1
-        assert truncated_lengths(first, second, limit) == (a, b)

@@ -271,8 +271,8 @@ def test_code_for_transformers(name):
   import torch
   from torch import nn
 
+  from bert.keras3 import AutoTokenizer
   from bert.keras3.models import AutoModel
-  from bert.keras3.tokenizer import AutoTokenizer
 
   device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
   tokenizer, model = BertTokenizer.from_pretrained(name), BertModel.from_pretrained(name).to(device)

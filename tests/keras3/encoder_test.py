@@ -12,7 +12,6 @@ from keras import ops
 from bert import keras3
 from bert.checkpoints import loading
 from bert.keras3 import BERT, count_parameters
-from bert.keras3.__main__ import main
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 from tests.kit import keras_models
 from tests.kit.keras_models import numpy_of, on_tensorflow, random_inputs
@@ -87,14 +86,6 @@ def test_released_weights_have_their_archives_name():
   assert sizes["vocab_size"] == 119547
   name = keras3.released_name(sizes, "base", "multilingual")
   assert name == "multi_cased_L-12_H-768_A-12"
-
-
-def test_count_params_prints_exact_numbers(capsys):
-  main(["--count_params", "base", "uncased_L-2_H-128_A-2"])
-  expected = "base: 109,482,240 parameters\nuncased_L-2_H-128_A-2: 4,385,920 parameters\n"
-  assert capsys.readouterr().out == expected
-  with pytest.raises(SystemExit):
-    main(["--count_params", "huge"])
 
 
 # ---------------------------------------------------------------------------------------------

@@ -18,10 +18,9 @@ from bert.keras3 import (
   TextClassificationHead,
   TextSimilarityHead,
   TokenClassificationHead,
-  compile_for_tasks,
   create_bert_with_head,
 )
-from bert.keras3.tasks import KINDS, TASKS_WITH_HEAD, LabelledAccuracy
+from bert.keras3.tasks import KINDS, LabelledAccuracy
 from tests.kit.keras_models import TINY, numpy_of
 from tests.kit.tiny_bert import NO_DROPOUT
 
@@ -56,28 +55,19 @@ def encoded():
 # Tasks.
 
 
-def test_the_37_types_and_which_have_a_head():
-  assert len(NLPTaskType.all_tasks()) == 37
+def test_types_of_tasks():
   assert all(task.value == task.name.lower() for task in NLPTaskType)
-  assert NLPTaskType.from_string("Ranking") is NLPTaskType.RANKING
-  with pytest.raises(ValueError, match="'cooking'"):
-    NLPTaskType.from_string("cooking")
-  for task in NLPTaskType:
-    if task in TASKS_WITH_HEAD:
-      assert NLPTaskConfig("x", task, num_classes=3).num_labels == 3
-    else:
-      with pytest.raises(ValueError, match=f"{task.value} is not supported"):
-        NLPTaskConfig("x", task, num_classes=3)
+  assert set(KINDS) == set(NLPTaskType)
+  assert NLPTaskConfig("x", "readability_scoring").num_classes == 1
+  with pytest.raises(ValueError, match="Unknown task 'cooking'; known: text_classification, "):
+    NLPTaskConfig("x", "cooking")
 
 
 @pytest.mark.parametrize(
   ("arguments", "message"),
   [
     ({"task_type": "sentiment_analysis"}, "num_classes of at least 2"),
-    ({"task_type": "ranking", "num_classes": 2}, "it has no head"),
-    ({"task_type": "text_summarization"}, "an encoder"),
-    ({"task_type": "spam_detection", "num_classes": 2, "num_labels": 3}, "are synonyms"),
-    ({"task_type": "spam_detection", "num_classes": 2, "label_smoothing": 1.5}, "label_smoothing"),
+    ({"task_type": "spam_detection", "num_classes": 2, "dropout_rate": 1.5}, "dropout_rate is 1.5"),
   ],
 )
 def test_wrong_tasks_are_named(arguments, message):
@@ -356,46 +346,26 @@ def test_next_sentence_and_the_original(golden_dir):
 @pytest.mark.ci
 def test_multi_task_model_trains_both_heads():
   configs = [
-    NLPTaskConfig("sentiment", NLPTaskType.SENTIMENT_ANALYSIS, 2, label_smoothing=0.1),
-    NLPTaskConfig("ner", NLPTaskType.NAMED_ENTITY_RECOGNITION, 9, loss_weight=0.5),
+    NLPTaskConfig("sentiment", NLPTaskType.SENTIMENT_ANALYSIS, 2),
+    NLPTaskConfig("ner", NLPTaskType.NAMED_ENTITY_RECOGNITION, 9),
   ]
   bert = BERT(**TINY)
   model = keras3.create_multi_task_bert(bert, configs)
-  compile_for_tasks(model, configs, keras.optimizers.Adam(1e-2), jit_compile=False)
+  model.compile(
+    keras.optimizers.Adam(1e-2),
+    {"sentiment": SparseCrossentropy(label_smoothing=0.1), "ner": SparseCrossentropy()},
+    metrics={"ner": [LabelledAccuracy()]},
+    jit_compile=False,
+  )
   inputs = make_inputs()
   tags = np.random.default_rng(3).integers(-1, 9, (B, S))
   labels = {"sentiment": np.array([0, 1, 0, 1]), "ner": tags}
   history = model.fit(inputs, labels, epochs=4, verbose=0).history
   first = {name: values[0] for name, values in history.items()}
-  assert first["loss"] == pytest.approx(first["sentiment_loss"] + 0.5 * first["ner_loss"], rel=1e-4)
+  assert first["loss"] == pytest.approx(first["sentiment_loss"] + first["ner_loss"], rel=1e-4)
   assert history["loss"][-1] < history["loss"][0]
   with pytest.raises(ValueError, match="different names"):
     keras3.create_multi_task_bert(bert, [configs[0], configs[0]])
-
-
-def test_a_similarity_task_has_no_loss_of_its_own():
-  config = NLPTaskConfig("x", NLPTaskType.TEXT_SIMILARITY)
-  with pytest.raises(ValueError, match="no default loss"):
-    keras3.task_loss(config)
-
-
-@pytest.mark.parametrize(
-  ("task_type", "labels"),
-  [
-    ("topic_classification", np.array([0, 1, 2, 1])),
-    ("question_answering", {"start_logits": np.arange(4), "end_logits": np.arange(4) + 1}),
-    ("text_regression", np.array([[0.5], [1.0], [0.0], [2.0]])),
-  ],
-)
-def test_the_loss_weight_of_a_single_task(task_type, labels):
-  losses = []
-  for weight in (1.0, 3.0):
-    keras.utils.set_random_seed(6)
-    model = make_model(task_type, 3 if task_type == "topic_classification" else None)
-    config = NLPTaskConfig("task", task_type, 3, loss_weight=weight)
-    compile_for_tasks(model, [config], run_eagerly=True)
-    losses.append(float(model.test_on_batch(make_inputs(), labels, return_dict=True)["loss"]))
-  assert losses[1] == pytest.approx(3 * losses[0], rel=1e-5)
 
 
 def test_half_precision_trains_with_a_scaled_loss():

@@ -22,7 +22,6 @@ from bert.keras3 import (
   create_multi_task_bert,
   saving,
 )
-from bert.keras3.tokenizer import BertTokenizer
 from tests.kit.keras_models import TINY, arrays, numpy_of, on_tensorflow, random_inputs, randomized
 from tests.kit.paths import ROOT
 
@@ -124,7 +123,7 @@ def test_labels_tokenizer_and_an_older_model(tmp_path, tokenizer):
     folder = tmp_path / save.__name__
     save(folder, tokenizer, labels=["no", "yes"])
     save(folder, tokenizer, labels=["no", "yes"])  # replaces the first
-    assert BertTokenizer.from_pretrained(folder).vocab_size == tokenizer.vocab_size
+    assert keras3.BertTokenizer.from_pretrained(folder).vocab_size == tokenizer.vocab_size
   config = json.loads((tmp_path / "save_pretrained" / "config.json").read_text())
   assert config["label2id"] == {"no": 0, "yes": 1}
   prefix = str(tmp_path / "save_checkpoint" / "bert_model.ckpt")
