@@ -119,7 +119,7 @@ def test_optimizer_flags_reach_the_optimizer(given):
 
 
 def test_a_head_that_does_not_learn(given):
-  settings = given(head_learning_rate=0)
+  settings = given(head_learning_rate=0, do_train=True)
   run_settings.check_run(settings)
   assert settings.optimizer_options["head_learning_rate"] == 0.0
 
