@@ -25,20 +25,17 @@ STATED = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 def write_model(folder, config=None, normalizer=None, is_json=False, **model_config):
   """A directory with the vocabulary in one of its forms."""
   folder.mkdir(exist_ok=True)
+  vocab_file = folder / "vocab.txt"
+  vocab_file.write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
+  if normalizer is not None or is_json:
+    content = tokenizer_json.whole(vocab_file, True)
+    content["normalizer"] |= normalizer or {}
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+  if is_json:
+    vocab_file.unlink()
   if config is not None:
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
   (folder / "config.json").write_text(json.dumps({"model_type": "bert", **model_config}))
-  vocab = {token: index for index, token in enumerate(TOKENS)}
-  if normalizer is not None or is_json:
-    usual = {"special": True, "normalized": False} | dict.fromkeys(
-      ("single_word", "lstrip", "rstrip"), False
-    )
-    added = [{"id": i, "content": TOKENS[i], **usual} for i in range(5)]
-    content = tokenizer_json.of_word_pieces(vocab, tokenizer_json.Normalization(), added)
-    content["normalizer"] |= normalizer or {}
-    (folder / "tokenizer.json").write_text(json.dumps(content))
-  if not is_json:
-    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
   return folder
 
 
