@@ -57,7 +57,8 @@ class _TensorFlowBatches:
   def __call__(self, features: Sequence[Any], return_tensors: str | None = None) -> dict[str, Any]:
     """Makes a batch; see transformers."""
     kind = return_tensors or self.return_tensors
-    collate: Any = super().__call__
+    base: Any = super()
+    collate = base.__call__
     if kind != "tf":
       return collate(features, return_tensors=kind)
     batch = to_tensorflow(collate(as_arrays(list(features)), return_tensors="np"))

@@ -77,6 +77,8 @@ def to_tensorflow(values: Mapping[str, Any], integers: str | None = None) -> dic
 class BatchEncoding(transformers.BatchEncoding):
   """The result of a tokenizer; `tensor_type` may also be "tf"."""
 
+  data: dict[str, Any]
+
   def convert_to_tensors(self, tensor_type: Any = None, prepend_batch_axis: bool = False):
     """Converts its values; see transformers.
 
@@ -176,7 +178,7 @@ class TensorFlowTokenizer:
 
 
 @functools.cache
-def adapted(tokenizer_class: type[Any]) -> type[Any]:
+def adapted(tokenizer_class: Any) -> Any:
   """Returns a class of transformers with what is added here, under the same name."""
   if issubclass(tokenizer_class, TensorFlowTokenizer):
     return tokenizer_class

@@ -104,7 +104,7 @@ def test_without_transformers_one_line_says_what_to_install():
   lines = "import sys; sys.modules['transformers'] = None; from bert.transformers import BertConfig"
   done = run_python("-c", lines)
   assert done.returncode == 1
-  assert "pip install 'bert-alive[transformers]'" in done.stderr.splitlines()[-1]
+  assert 'pip install "bert-alive[transformers]"' in done.stderr.splitlines()[-1]
 
 
 # ---------------------------------------------------------------------------------------------
