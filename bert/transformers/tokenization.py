@@ -210,10 +210,11 @@ class AutoTokenizer(transformers.AutoTokenizer):
     """Reads a tokenizer; see `TensorFlowTokenizer.from_pretrained`."""
     name = pretrained_model_name_or_path
     path = folders.located(name, folders.TOKENIZER_FILES, **kwargs)
-    found = None if os.path.isfile(path) else _class_in(model_files.folder_of(path), kwargs)
+    config, family = kwargs.get("config"), kwargs.get("tokenizer_type")
+    found = _class_in(model_files.folder_of(path), family or getattr(config, "model_type", None))
     if found is not None:
-      kwargs.pop("use_fast", None)
-      return found.from_pretrained(name, *inputs, **kwargs)
+      own = {k: v for k, v in kwargs.items() if k not in ("use_fast", "config", "tokenizer_type")}
+      return found.from_pretrained(name, *inputs, **own)
     made = super().from_pretrained(path, *inputs, **folders.without_options(kwargs))
     made.__class__ = adapted(type(made))
     return made
@@ -241,18 +242,16 @@ def _load(load: Any, cls: Any, name_or_path: Any, inputs: tuple, kwargs: dict[st
   return made
 
 
-def _class_in(folder: str, kwargs: Mapping[str, Any]) -> Any:
-  """Finds the class of a folder: as its files name it, else by its vocabulary.
+def _class_in(folder: str, family: str | None) -> Any:
+  """Finds the class of a folder: as its files name it, else by the family and the vocabulary.
 
   Returns:
-    The class; None for families that are not of this project, and arguments for transformers.
+    The class; None for families that are not of this project.
   """
-  if any(kwargs.get(name) is not None for name in ("config", "tokenizer_type")):
-    return None
   told = [_json(folder, name) for name in (tokenizer_settings.CONFIG, "config.json")]
   name = next((each["tokenizer_class"] for each in told if each.get("tokenizer_class")), None)
   if name is None:
-    name = _of_vocabulary(folder, told[1].get("model_type", "bert"))
+    name = _of_vocabulary(folder, family or told[1].get("model_type", "bert"))
   name = name.removesuffix("Fast")
   known = {f"{files.transformers.class_prefix}Tokenizer" for files in FILES.values()}
   return adapted(getattr(transformers, name)) if name in known else None
