@@ -228,7 +228,8 @@ class AutoTokenizer(transformers.AutoTokenizer):
       own = {k: v for k, v in kwargs.items() if k not in ("use_fast", "config", "tokenizer_type")}
       return found.from_pretrained(name, *inputs, **own)
     made = super().from_pretrained(path, *inputs, **folders.without_options(kwargs))
-    made.__class__ = adapted(type(made))
+    upstream: Any = type(made)
+    made.__class__ = adapted(upstream)
     return made
 
 
