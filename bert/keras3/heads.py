@@ -23,6 +23,7 @@ import keras
 from keras import ops
 
 from bert.checkpoints import keras_model
+from bert.checkpoints.loading import original_names
 from bert.keras3.attention import HIDDEN_SCORE, SelfAttention
 from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
@@ -37,7 +38,6 @@ from bert.keras3.building_blocks import (
 )
 from bert.keras3.sizes import family_arguments
 from bert.keras3.tasks import NLPTaskConfig, NLPTaskType
-from bert.keras3.weights import original_names
 from bert.model import families
 
 OUTPUTS = ("probabilities", "logits", "dict")

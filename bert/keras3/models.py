@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import keras
 from keras import ops
 
+from bert.checkpoints import loading as weights
 from bert.checkpoints import model_source
 from bert.checkpoints.load_report import LoadReport
-from bert.keras3 import padding, weights
+from bert.keras3 import padding
 from bert.keras3.building_blocks import register
 from bert.keras3.encoder import BERT, gather_inputs
 from bert.keras3.heads import (

@@ -16,6 +16,7 @@ import keras
 from keras import ops
 
 from bert.checkpoints import keras_model
+from bert.checkpoints.loading import original_names
 from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
   create_dense,
@@ -25,7 +26,6 @@ from bert.keras3.building_blocks import (
   resize_rows,
 )
 from bert.keras3.heads import EncoderHead, TaskHead, pool
-from bert.keras3.weights import original_names
 from bert.model import families
 from bert.model.configuration import BertConfig
 

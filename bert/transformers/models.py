@@ -24,10 +24,10 @@ import tensorflow as tf
 from absl import logging
 from keras import ops
 
+from bert.checkpoints import loading as weights
 from bert.checkpoints import transformers_folder, transformers_heads
 from bert.checkpoints.families import form
 from bert.io import json_files
-from bert.keras3 import weights
 from bert.keras3.models import PretrainedModel
 from bert.keras3.optimization import AdamWeightDecay
 from bert.model.families import FAMILIES

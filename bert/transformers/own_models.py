@@ -20,9 +20,9 @@ from typing import ClassVar
 import keras
 import numpy as np
 
+from bert.checkpoints import loading as weights
 from bert.checkpoints import model_files
 from bert.io import filesystem
-from bert.keras3 import weights
 from bert.keras3.encoder import BERT
 from bert.transformers.configurations import PretrainedConfig
 from bert.transformers.folders import WEIGHTS_FILES, located, refuse_upload, without_options
