@@ -8,7 +8,6 @@ That of a byte-level BPE is `io/byte_pair_files.py`'s. No library is needed.
 import base64
 import os
 import struct
-from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -17,8 +16,7 @@ from bert.io import protobuf_fields, vocabulary_kind
 from bert.text import sentence_pieces, vocabulary_file
 from bert.text.vocabulary_file import VocabularyError
 
-PREFIX = "##"
-
+_PREFIX = "##"
 _MAX_WORD_CHARS = 100  # a longer word is one unknown token
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4  # kinds of pieces
 _UNIGRAM = 1  # kind of model
@@ -32,7 +30,7 @@ def whole(vocab_file: str | os.PathLike, do_lower_case: bool) -> dict[str, Any]:
     VocabularyError: the file cannot be used.
   """
   if vocabulary_kind.is_sentencepiece_file(vocab_file):
-    content = of_sentence_pieces(vocab_file, do_lower_case, keep_accents=False)
+    content = of_sentence_pieces(vocab_file, do_lower_case)
     tokens = [piece for piece, _ in content["model"]["vocab"]]
     ids = {token: index for index, token in enumerate(tokens)}
   else:
@@ -45,7 +43,7 @@ def whole(vocab_file: str | os.PathLike, do_lower_case: bool) -> dict[str, Any]:
       "strip_accents": stated.strip_accents,
       "lowercase": do_lower_case,
     }
-    content = of_word_pieces(ids, normalization, added)
+    content = _of_word_pieces(ids, normalization, added)
   cls, sep = vocabulary_kind.ends_and_mask(ids)[:2]
   first = [_special(cls, 0), {"Sequence": {"id": "A", "type_id": 0}}, _special(sep, 0)]
   processor = {
@@ -68,44 +66,34 @@ def _added(index: int, token: str, special: bool = True) -> dict[str, Any]:
   return {"id": index, "content": token, **how, "special": special}
 
 
-def of_word_pieces(
-  vocab: Mapping[str, int],
-  normalization: Mapping[str, Any],
-  added: Iterable[Mapping[str, Any]] = (),
-  unk_token: str = "[UNK]",
-  max_chars: int = _MAX_WORD_CHARS,
-  cleanup: bool = True,
+def _of_word_pieces(
+  vocab: dict[str, int], normalization: dict[str, Any], added: list[dict[str, Any]]
 ) -> dict[str, Any]:
-  """Makes the content for word pieces; the arguments are the file's own entries."""
   return {
     "version": "1.0",
     "truncation": None,
     "padding": None,
-    "added_tokens": list(added),
+    "added_tokens": added,
     "normalizer": {"type": "BertNormalizer", "clean_text": True, **normalization},
     "pre_tokenizer": {"type": "BertPreTokenizer"},
     "post_processor": None,
-    "decoder": {"type": "WordPiece", "prefix": PREFIX, "cleanup": cleanup},
+    "decoder": {"type": "WordPiece", "prefix": _PREFIX, "cleanup": True},
     "model": {
       "type": "WordPiece",
-      "unk_token": unk_token,
-      "continuing_subword_prefix": PREFIX,
-      "max_input_chars_per_word": max_chars,
-      "vocab": dict(vocab),
+      "unk_token": "[UNK]",
+      "continuing_subword_prefix": _PREFIX,
+      "max_input_chars_per_word": _MAX_WORD_CHARS,
+      "vocab": vocab,
     },
   }
 
 
-def of_sentence_pieces(
-  model_file: str | os.PathLike | None, do_lower_case: bool, keep_accents: bool
-) -> dict[str, Any]:
+def of_sentence_pieces(model_file: str | os.PathLike, do_lower_case: bool) -> dict[str, Any]:
   """Makes the content of a tokenizer.json of a sentencepiece model.
 
   Raises:
     VocabularyError: the file cannot be used, or is of another algorithm than ALBERT's.
   """
-  if model_file is None:
-    raise VocabularyError("No spiece.model was given (vocab_file).")
   model = _read_model(model_file)
   if model.algorithm != _UNIGRAM:
     raise VocabularyError(f"{model_file} is no unigram model, as ALBERT's is.")
@@ -124,7 +112,7 @@ def of_sentence_pieces(
     "added_tokens": added,
     "normalizer": {
       "type": "Sequence",
-      "normalizers": _normalizers(model.charsmap, do_lower_case, keep_accents),
+      "normalizers": _normalizers(model.charsmap, do_lower_case),
     },
     "pre_tokenizer": spaces,
     "post_processor": None,
@@ -174,10 +162,9 @@ def _score(piece: str, score: float) -> float:
   return score - _LESS_LIKELY if ends_in_number else score
 
 
-def _normalizers(charsmap: bytes, do_lower_case: bool, keep_accents: bool) -> list[dict[str, Any]]:
+def _normalizers(charsmap: bytes, do_lower_case: bool) -> list[dict[str, Any]]:
   steps = [_replacing({"String": "``"}, '"'), _replacing({"String": "''"}, '"')]
-  if not keep_accents:
-    steps += [{"type": "NFKD"}, {"type": "StripAccents"}]
+  steps += [{"type": "NFKD"}, {"type": "StripAccents"}]
   if do_lower_case:
     steps.append({"type": "Lowercase"})
   if charsmap:

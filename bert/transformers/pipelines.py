@@ -16,7 +16,7 @@ from bert.checkpoints.families import form
 from bert.transformers import answers
 from bert.transformers.models import TFPreTrainedModel
 from bert.transformers.task_models import AUTO_CLASSES
-from bert.transformers.tokenization_auto import AutoTokenizer
+from bert.transformers.tokenization import AutoTokenizer
 
 
 class Pipeline:
