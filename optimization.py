@@ -136,8 +136,8 @@ def create_optimizer(
   """
   del use_tpu
   if not tf.is_tensor(loss):
-    loop_optimizers = importlib.import_module("bert.keras3.loop_optimizers")
-    return loop_optimizers.create_optimizer(loss, init_lr, num_train_steps, num_warmup_steps)
+    keras_optimization = importlib.import_module("bert.keras3.optimization")
+    return keras_optimization.create_optimizer(loss, init_lr, num_train_steps, num_warmup_steps)
   store = current_store()
   frozen = check_frozen(freeze, store.trainable_variables)
   trained = {

@@ -51,12 +51,6 @@ from bert.keras3.kit import (
   get_tokenizer,
 )
 from bert.keras3.layers import BertEmbeddings, TransformerLayer
-from bert.keras3.loop_optimizers import (
-  AdamW,
-  create_optimizer,
-  get_constant_schedule_with_warmup,
-  get_linear_schedule_with_warmup,
-)
 from bert.keras3.models import (
   BertForMaskedLM,
   BertForMultipleChoice,
@@ -69,10 +63,16 @@ from bert.keras3.models import (
   BertModel,
   MaskedLanguageModel,
 )
-from bert.keras3.optimization import AdamWeightDecay
+from bert.keras3.optimization import (
+  AdamW,
+  AdamWeightDecay,
+  LinearWithWarmup,
+  WarmUpLinearDecay,
+  create_optimizer,
+  get_linear_schedule_with_warmup,
+)
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
 from bert.keras3.saving import save_checkpoint, save_pretrained
-from bert.keras3.schedules import ConstantWithWarmup, LinearWithWarmup, WarmUpLinearDecay
 from bert.keras3.sizes import WEIGHTS_DATASETS, count_parameters, released_name, variant_arguments
 from bert.keras3.task_models import create_bert_with_head, create_inputs, create_multi_task_bert
 from bert.keras3.tasks import (
@@ -120,7 +120,6 @@ __all__ = [
   "BertPreTrainingModel",
   "BertTokenizer",
   "ClassificationDataset",
-  "ConstantWithWarmup",
   "FeedForward",
   "LabelledAccuracy",
   "LayerNorm",
@@ -166,7 +165,6 @@ __all__ = [
   "create_nsp_dataloader",
   "create_optimizer",
   "evaluate_classification_metrics",
-  "get_constant_schedule_with_warmup",
   "get_linear_schedule_with_warmup",
   "get_tokenizer",
   "released_name",

@@ -114,28 +114,16 @@ class AdamWeightDecay(optimization.AdamWeightDecay):
       beta_2=beta_2,
       epsilon=epsilon,
       exclude_from_weight_decay=exclude_from_weight_decay or (),
+      include_in_weight_decay=include_in_weight_decay or (),
+      bias_correction=True,
       global_clipnorm=global_clipnorm,
       name=name,
       **kwargs,
     )
-    self.always_decayed = tuple(include_in_weight_decay or ())
-
-  def _decay_rate(self, variable) -> float:
-    path, _ = self.path_and_group(variable)
-    if any(optimization.matches(pattern, path) for pattern in self.always_decayed):
-      return self.weight_decay_rate
-    return super()._decay_rate(variable)
-
-  def _corrections(self, dtype):
-    step = ops.cast(self.iterations + 1, dtype)
-    first, second = (
-      1.0 - ops.power(ops.cast(beta, dtype), step) for beta in (self.beta_1, self.beta_2)
-    )
-    return first / ops.sqrt(second), 1.0
 
   def get_config(self):
     """Returns the constructor's arguments."""
-    config = {**super().get_config(), "include_in_weight_decay": list(self.always_decayed)}
+    config = super().get_config()
     for name in ("bias_correction", "learning_rate_multipliers"):
       config.pop(name)
     return config
