@@ -384,6 +384,27 @@ def test_each_segment_counts_by_itself_in_the_norm_of_gradients():
   assert all(isinstance(each, tf.IndexedSlices) for each in tape.gradient(loss, [table, segments]))
 
 
+def test_an_optimizer_of_an_earlier_file_makes_the_same_steps():
+  inner = {"initial_learning_rate": 0.1, "decay_steps": 8, "end_learning_rate": 0.0, "power": 1.0}
+  decay = {"module": "keras.optimizers.schedules", "class_name": "PolynomialDecay"}
+  written = {"learning_rate": {**decay, "config": inner, "registered_name": None}}
+  written |= {"name": "AdamWeightDecay", "weight_decay_rate": 0.5, "epsilon": 1e-8}
+  written |= {"exclude_from_weight_decay": ["bias"], "include_in_weight_decay": ["kernel"]}
+  optimizer = keras.saving.deserialize_keras_object(
+    {
+      "module": "bert.transformers.optimization",
+      "class_name": "AdamWeightDecay",
+      "registered_name": "bert.transformers>AdamWeightDecay",
+      "config": written,
+    }
+  )
+  assert type(optimizer) is keras3.AdamWeightDecay
+  variable = keras.Variable([2.0, 2.0], name="kernel")
+  optimizer.apply([tf.constant([3.0, -1.0])], [variable])
+  # The corrected moments make the first step as long as the rate; then the decay.
+  np.testing.assert_allclose(variable, [2 - 0.1 - 0.1, 2 + 0.1 - 0.1], rtol=1e-4)
+
+
 @pytest.mark.ci
 def test_a_model_in_a_functional_one_and_frozen_layers():
   encoder = TFBertModel(BertConfig(**SIZES))
