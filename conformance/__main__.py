@@ -51,7 +51,7 @@ SUITES = {
   "bert_unit_tests": "unit tests, google-research/bert",
   "seqeval_cases": "entities, chakki-works/seqeval",
   "evaluate_metrics": "GLUE and SQuAD metrics, huggingface/evaluate",
-  "transformers_tests": "TensorFlow models and tokenizers, huggingface/transformers 4",
+  "transformers_tests": "TensorFlow models, huggingface/transformers 4",
   "transformers_examples": "TensorFlow example scripts, huggingface/transformers 4",
   "text_embeddings_inference": "vectors, huggingface/text-embeddings-inference",
   "mteb_figures": "MTEB's figures of all-MiniLM-L6-v2",

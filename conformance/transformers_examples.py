@@ -8,10 +8,6 @@ difference; which tokens are masked stays a matter of chance. What the scripts w
 They need `datasets`, `evaluate` and `seqeval`; name the folders in which these and transformers
 4.57 are installed as TRANSFORMERS4_PATH. Without them everything is skipped. The metrics are those
 of the clone of evaluate.
-
-  python -m conformance.transformers_examples FILE      # where transformers 4.57 is
-
-writes the arguments that a training has there by default, for `tests/transformers`.
 """
 
 import json
@@ -21,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -126,7 +123,9 @@ def cases(context: Context) -> Iterator[Case]:
     folder = context.scratch / "transformers_examples" / name
     prepare(context, script, folder)
     theirs = run(script, folder / "theirs", "transformers", paths)
-    ours = run(script, folder / "ours", "bert.transformers", os.pathsep.join([str(ROOT), paths]))
+    # This environment's transformers 5 before transformers 4.
+    of_ours = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib"), paths])
+    ours = run(script, folder / "ours", "bert.transformers", of_ours)
     for package, done in (("transformers", theirs), ("bert.transformers", ours)):
       outcome = FAILED if done.returncode else PASSED
       reason = "ends with an error" if done.returncode else ""
@@ -287,16 +286,3 @@ def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
     yield f"{name}={value}", 0.0
   else:
     yield name, float(value)
-
-
-def record(path: pathlib.Path) -> None:
-  """Writes the arguments that a training has in transformers by default."""
-  from transformers import TFTrainingArguments
-
-  values = TFTrainingArguments("out").to_dict()
-  del values["logging_dir"]  # the time and the machine
-  path.write_text(json.dumps(values, indent=1) + "\n", "utf-8")
-
-
-if __name__ == "__main__":
-  record(pathlib.Path(sys.argv[1]))

@@ -1,20 +1,17 @@
-"""What `from transformers import ...` gives in transformers' own tests: the names of this project.
+"""What `from transformers import ...` gives in transformers 4's own tests: this project's names.
 
-Models, configurations, tokenizers and outputs are those of `bert.transformers`, whatever module
-they are asked from; what tests need beside them (decorators, loggers) is that of an installed
-transformers 4. A class that this project lacks skips the test that makes one.
+Models, their outputs and all that transformers 5 still has are those of `bert.transformers`,
+whatever module they are asked from. A class that it lacks skips the test that makes one; decorators
+that transformers 5 lacks change nothing.
 """
 
-import importlib
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import sys
 import types
 import unittest
 
 import bert.transformers
-from bert.transformers import mappings
 
 __path__: list[str] = []
 
@@ -31,25 +28,17 @@ def _found(name: str, module: str):
     return keras
   if name == "get_values":
     return lambda table: list(table.values())
-  if name == "TOKENIZER_MAPPING":
-    from bert.transformers import configurations, tokenization_auto
-
-    known = tokenization_auto.TOKENIZER_MAPPING_NAMES.items()
-    return {configurations.CONFIGS[family]: classes for family, classes in known}
-  if name.startswith("TF_"):
-    return getattr(mappings, name, {})
   try:
-    return getattr(bert.transformers, name)
+    return bert.transformers._find(name, module)
   except (ImportError, AttributeError):
     pass
-  if name.startswith("TF") or ("Tokenizer" in name and not name.isupper()):
+  if name.startswith("TF_"):
+    return {}  # a mapping of models that are not here
+  if name.startswith("TF"):
     return _skipping(name)
-  found = getattr(importlib.import_module(module), name, None)
-  if found is None and name.startswith("require_"):
-    return unittest.skip(name) if "onnx" in name else lambda decorated: decorated
-  if found is None:
-    raise AttributeError(name)
-  return found
+  if "onnx" in name or name == "is_pt_tf_cross_test":
+    return unittest.skip(f"{name}: needs PyTorch or onnx")
+  return lambda decorated: decorated  # another decorator, or what only skipped tests use
 
 
 def _skipping(name: str) -> type:
@@ -60,30 +49,21 @@ def _skipping(name: str) -> type:
 
 
 def __getattr__(name: str):
-  return _found(name, "transformers")
+  return _found(name, "")
 
 
 class _Module(types.ModuleType):
   def __getattr__(self, name: str):
-    return _found(name, _theirs(self.__name__))
-
-
-def _theirs(name: str) -> str:
-  return "transformers" + name.removeprefix(__name__)
+    return _found(name, self.__name__.removeprefix(f"{__name__}."))
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-  """Finds modules below this one wherever transformers has one of that name."""
+  """Finds every module below this one."""
 
   def find_spec(self, name, path, target=None):
-    """Says whether there is one."""
-    if not name.startswith(f"{__name__}."):
-      return None
-    try:
-      exists = importlib.util.find_spec(_theirs(name)) is not None
-    except (ImportError, ValueError):
-      exists = False
-    return importlib.machinery.ModuleSpec(name, self, is_package=True) if exists else None
+    """Says that there is one."""
+    is_below = name.startswith(f"{__name__}.")
+    return importlib.machinery.ModuleSpec(name, self, is_package=True) if is_below else None
 
   def create_module(self, spec):
     """Makes the module."""

@@ -28,7 +28,7 @@ LIGHT = {
   "bert.tasks.squad_scores": {"tensorflow"},
   "bert.tasks.tagging": {"tensorflow", "seqeval"},
   "bert.transformers.data_collators": {"tensorflow"},
-  "bert.transformers.tokenization_auto": {"tensorflow", "keras", "tokenizers", "sentencepiece"},
+  "bert.transformers.tokenization": {"tensorflow", "keras"},
 }
 _EACH_IN_A_FORK = """
 import importlib, json, os, sys

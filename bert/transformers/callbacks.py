@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert.transformers.configurations import refuse_upload
+from bert.transformers.folders import refuse_upload
 from bert.transformers.losses import IGNORED
 from bert.transformers.outputs import ModelOutput
 

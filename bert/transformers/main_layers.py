@@ -21,7 +21,7 @@ from bert.keras3.encoder import BERT
 from bert.keras3.layers import BertEmbeddings
 from bert.keras3.sizes import arguments_from_config
 from bert.transformers.call_arguments import ON_REQUEST, as_tensor, by_name, encoder_inputs
-from bert.transformers.configurations import CONFIGS, PretrainedConfig
+from bert.transformers.configurations import CONFIGS, PretrainedConfig, to_original
 from bert.transformers.outputs import TFBaseModelOutput, TFBaseModelOutputWithPooling
 
 
@@ -102,7 +102,7 @@ class TFMainLayer(BERT):
       A `TFBaseModelOutput`, of families with a pooler one `WithPooling`; with `return_dict=False` a
       tuple of its values. What else is in a dictionary of inputs is not read.
     """
-    names = encoder_inputs("type_vocab_size" in self.config_class.defaults())
+    names = encoder_inputs(hasattr(self.config_class, "type_vocab_size"))
     first, given = by_name((*names, *ON_REQUEST, "training"), input_ids, args, kwargs)
     named = given.pop("return_dict", None)
     first = {name: value for name, value in first.items() if name in names}
@@ -180,7 +180,7 @@ def encoder_arguments(config: PretrainedConfig, architecture: str | None = None)
   Raises:
     ValueError: a key has a value that these models do not support.
   """
-  return arguments_from_config(config.to_original(architecture))
+  return arguments_from_config(to_original(config, architecture))
 
 
 registered = keras.saving.register_keras_serializable("bert.transformers")

@@ -18,7 +18,6 @@ def _models_with(head: str) -> _Mapping:
   return {config: made for config, made in found.items() if made is not None}
 
 
-CONFIG_MAPPING = CONFIGS
 TF_MODEL_MAPPING = _models_with(form.ENCODER)
 TF_MODEL_FOR_PRETRAINING_MAPPING = _models_with(form.PRETRAINING)
 TF_MODEL_FOR_MASKED_LM_MAPPING = _models_with(form.MASKED_TOKENS)

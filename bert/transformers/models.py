@@ -41,7 +41,8 @@ from bert.transformers.call_arguments import (
   plain,
   without_labels,
 )
-from bert.transformers.configurations import PretrainedConfig, refuse_upload, without_options
+from bert.transformers.configurations import PretrainedConfig
+from bert.transformers.folders import WEIGHTS_FILES, located, refuse_upload, without_options
 from bert.transformers.main_layers import MAIN_LAYERS, TFMainLayer
 from bert.transformers.outputs import ModelOutput, logits_of, matched
 
@@ -79,7 +80,7 @@ class TFPreTrainedModel(PretrainedModel):
       ValueError: `config` is none of this family, or says what these models do not compute.
     """
     del inputs
-    if not isinstance(config, self.config_class):
+    if getattr(config, "model_type", None) != self.config_class.model_type:
       raise ValueError(
         f"{type(self).__name__} needs a {self.config_class.__name__}, not "
         f"{type(config).__name__}. Of a name or folder: {type(self).__name__}.from_pretrained."
@@ -218,7 +219,7 @@ class TFPreTrainedModel(PretrainedModel):
       values["loss"] = self._own_loss(right, _one_or_all(values))
     values |= {name: encoded[name] for name in ("hidden_states", "attentions") if name in encoded}
     output = self.output_type(**{k: v for k, v in values.items() if k in self.output_type.fields})
-    named = self.config.use_return_dict if return_dict is None else return_dict
+    named = self.config.return_dict if return_dict is None else return_dict
     return output if named else output.to_tuple()
 
   call.is_by_name = True  # type: ignore[attr-defined]
@@ -453,8 +454,7 @@ class TFPreTrainedModel(PretrainedModel):
       ValueError: it is of another family, or does not fit.
     """
     del model_args
-    path = configurations.in_subfolder(pretrained_model_name_or_path, kwargs)
-    path = configurations.located(path, cache_dir)
+    path = located(pretrained_model_name_or_path, WEIGHTS_FILES, cache_dir=cache_dir, **kwargs)
     own = without_options(kwargs)
     if config is None:
       config, own = cls.config_class.from_pretrained(path, return_unused_kwargs=True, **own)
@@ -667,8 +667,8 @@ def _with_signature(function: Callable, names: Sequence[str]) -> Callable:
 
 def _has_segments(model_class: type[TFPreTrainedModel]) -> bool:
   """Tells whether the arguments of a family's models have segments and positions."""
-  defaults = model_class.config_class.defaults()
-  return "type_vocab_size" in defaults or not model_class.config_class.model_type
+  config_class = model_class.config_class
+  return hasattr(config_class, "type_vocab_size") or not config_class.model_type
 
 
 def _one_or_all(values: Mapping[str, Any]):

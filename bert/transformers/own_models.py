@@ -24,8 +24,8 @@ from bert.checkpoints import model_files
 from bert.io import filesystem
 from bert.keras3 import weights
 from bert.keras3.encoder import BERT
-from bert.transformers import configurations
-from bert.transformers.configurations import PretrainedConfig, refuse_upload, without_options
+from bert.transformers.configurations import PretrainedConfig
+from bert.transformers.folders import WEIGHTS_FILES, located, refuse_upload, without_options
 
 _WEIGHTS = "model.weights.h5"
 
@@ -55,7 +55,7 @@ class OwnModel(keras.Model):
     """
     del inputs
     super().__init__(**{key: kwargs[key] for key in ("name", "dtype") if key in kwargs})
-    if config is not None and not isinstance(config, self.config_class):
+    if config is not None and config.model_type != self.config_class.model_type:
       raise ValueError(
         f"{type(self).__name__} needs a {self.config_class.__name__}, not {type(config).__name__}."
       )
@@ -95,8 +95,7 @@ class OwnModel(keras.Model):
       ModelNotFoundError: the model does not exist.
       ValueError: it is of another family, or does not fit.
     """
-    path = configurations.in_subfolder(pretrained_model_name_or_path, kwargs)
-    path = configurations.located(path, cache_dir)
+    path = located(pretrained_model_name_or_path, WEIGHTS_FILES, cache_dir=cache_dir, **kwargs)
     own = without_options(kwargs)
     if config is None:
       config, own = cls.config_class.from_pretrained(path, return_unused_kwargs=True, **own)

@@ -19,7 +19,7 @@ from bert.checkpoints.families import form
 from bert.tasks.answering import sigmoid, softmax
 from bert.transformers.models import TFPreTrainedModel
 from bert.transformers.task_models import AUTO_CLASSES
-from bert.transformers.tokenization_auto import AutoTokenizer
+from bert.transformers.tokenization import AutoTokenizer
 
 # Arguments about where a model is stored and computed, which make no difference here.
 _PLACES = (
