@@ -56,6 +56,26 @@ def without_labels(batch):
   return batch[0] if is_pair else batch
 
 
+def plain(data):
+  """Makes dictionaries of mappings, such as a `BatchEncoding`, and arrays of lists of numbers.
+
+  Raises:
+    ValueError: the rows of a list have different lengths.
+  """
+  if isinstance(data, Mapping):
+    return {name: plain(value) for name, value in data.items()}
+  if isinstance(data, tuple) or (isinstance(data, list) and _holds_tensors(data)):
+    return type(data)(map(plain, data))
+  if not isinstance(data, list):
+    return data
+  try:
+    return np.asarray(data)
+  except ValueError:
+    raise ValueError(
+      "The rows of a list have different lengths: call the tokenizer with padding=True."
+    ) from None
+
+
 def as_tensor(value):
   """Makes an array of a list."""
   return np.asarray(value) if isinstance(value, (list, tuple)) else value

@@ -26,7 +26,7 @@ from keras import ops
 
 from bert.checkpoints import loading as weights
 from bert.checkpoints import transformers_folder, transformers_heads
-from bert.checkpoints.families import form
+from bert.checkpoints.families import files_of, form
 from bert.io import json_files
 from bert.keras3.models import PretrainedModel
 from bert.keras3.optimization import AdamWeightDecay
@@ -38,6 +38,7 @@ from bert.transformers.call_arguments import (
   as_tensor,
   by_name,
   encoder_inputs,
+  plain,
   without_labels,
 )
 from bert.transformers.configurations import PretrainedConfig
@@ -104,7 +105,7 @@ class TFPreTrainedModel(PretrainedModel):
     encoder = MAIN_LAYERS[config.model_type](
       config,
       add_pooling_layer and has_pooler,
-      architecture=cls.__name__.removeprefix("TF"),
+      architecture=files_of(config.model_type).transformers.class_prefix + cls.head,
       name=cls.base_model_prefix or "bert",
     )
     encoder.add_pooler = add_pooling_layer  # without a layer, the first vector
@@ -137,19 +138,38 @@ class TFPreTrainedModel(PretrainedModel):
   # Calls.
 
   def __call__(self, input_ids=None, *args, **kwargs):
-    """Computes the outputs; arguments as in `call`, the tensors perhaps in a dictionary."""
+    """Computes the outputs; arguments as in `call`, the tensors perhaps in a dictionary.
+
+    A class with a `call` of its own gets the arguments as they are.
+    """
+    if not self._calls_by_name():
+      args = args if input_ids is None else (plain(input_ids), *args)
+      return keras.Model.__call__(self, *args, **kwargs)
     first, given = by_name(self._parameters(), input_ids, args, kwargs)
     self._refuse_unknown(given)
     given = {**{k: v for k, v in given.items() if v is not None}, **self._known(first)}
     flags = {name: given.pop(name) for name in (*ON_REQUEST, "training") if name in given}
     tensors = {name: as_tensor(value) for name, value in given.items() if value is not None}
+    if "labels" in tensors and type(self).loss_of is losses.of_texts:
+      losses.check_of_texts(tensors["labels"], self.config.num_labels)
     if not tensors:
       raise ValueError("You have to specify either input_ids or inputs_embeds.")
+    shape = getattr(tensors.get("input_ids"), "shape", (None, None))
+    if len(shape) < 2:
+      raise ValueError(
+        f"input_ids is {list(shape)}; it must be [texts, tokens], also for one text."
+      )
     return super().__call__(tensors, **{k: v for k, v in flags.items() if v is not None})
 
   def check_inputs(self, inputs) -> None:
     """Compares ids with the sizes of the encoder; labels behind them are not looked at."""
-    super().check_inputs(without_labels(inputs))
+    if self._calls_by_name():
+      super().check_inputs(without_labels(inputs))
+
+  @classmethod
+  def _calls_by_name(cls) -> bool:
+    """Tells whether `call` is that of this library, and not one of a class derived from it."""
+    return getattr(cls.call, "is_by_name", False)
 
   def call(
     self,
@@ -196,16 +216,18 @@ class TFPreTrainedModel(PretrainedModel):
     )
     values = self._values(encoded)
     if right is not None and type(self).loss_of is not None:
-      values["loss"] = type(self).loss_of(right, _one_or_all(values))
+      values["loss"] = self._own_loss(right, _one_or_all(values))
     values |= {name: encoded[name] for name in ("hidden_states", "attentions") if name in encoded}
     output = self.output_type(**{k: v for k, v in values.items() if k in self.output_type.fields})
     named = self.config.return_dict if return_dict is None else return_dict
     return output if named else output.to_tuple()
 
+  call.is_by_name = True  # type: ignore[attr-defined]
+
   def __init_subclass__(cls, **kwargs):
     """Gives `call` the arguments that this class reads, for those who ask for its signature."""
     super().__init_subclass__(**kwargs)
-    if "call" not in vars(cls):
+    if "call" not in vars(cls) and cls._calls_by_name():
       cls.call = _with_signature(cls.call, cls._parameters())
 
   def compute_output_spec(self, *args, **kwargs):
@@ -298,30 +320,35 @@ class TFPreTrainedModel(PretrainedModel):
     return super().test_step(self._with_labels(data))
 
   def _with_labels(self, data):
-    """Makes (x, y, weights) in which the labels are where the loss reads them."""
+    """Makes (x, y, weights) in which the labels are where the loss reads them.
+
+    A class with a `call` of its own gets its data as they are; with the model's own loss the labels
+    are added to a dictionary of inputs, as in transformers.
+    """
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+    if not self._calls_by_name():
+      if self._has_own_loss and y is not None and isinstance(x, Mapping):
+        x = {**x, **self._by_label(y)}
+      return x, y, sample_weight
     x = dict(x) if isinstance(x, Mapping) else {"input_ids": x}
-    found = {name: x[name] for name in self.label_names if name in x}
-    if y is None and found:
+    inside = {name: x.pop(name) for name in self.label_names if name in x}
+    found = inside if y is None else {**inside, **self._by_label(y)}
+    if self._has_own_loss and (len(found) < len(self.label_names) or not found):
+      raise ValueError(
+        f"{type(self).__name__} was compiled without a loss, so the data need "
+        f"{', '.join(self.label_names) or 'a loss: it has none of its own'}."
+      )
+    if found:
+      found = {name: found[name] for name in self.label_names if name in found}
       y = found if len(found) > 1 else next(iter(found.values()))
-    elif isinstance(y, Mapping) and set(y) <= set(self.label_names):
-      found |= y
-      ordered = {name: found[name] for name in self.label_names if name in found}
-      y = ordered if len(ordered) > 1 else next(iter(ordered.values()))
-    elif y is not None and len(self.label_names) == 1:
-      found[self.label_names[0]] = y
-    elif y is not None and self.label_names:
-      found |= dict(zip(self.label_names, y, strict=True))
-    if self._has_own_loss:
-      if len(found) < len(self.label_names) or not found:
-        raise ValueError(
-          f"{type(self).__name__} was compiled without a loss, so the data need "
-          f"{', '.join(self.label_names) or 'a loss: it has none of its own'}."
-        )
-      x |= found
-    else:
-      x = {name: value for name, value in x.items() if name not in self.label_names}
     return x, y, sample_weight
+
+  def _by_label(self, y) -> dict[str, Any]:
+    """Names labels; empty where they are none of the model's own."""
+    if isinstance(y, Mapping):
+      return dict(y) if set(y) <= set(self.label_names) else {}
+    several = y if isinstance(y, (list, tuple)) else [y]
+    return dict(zip(self.label_names, several, strict=True)) if self.label_names else {}
 
   @property
   def hf_compute_loss(self) -> Callable[[Any, Any], Any]:
@@ -334,17 +361,37 @@ class TFPreTrainedModel(PretrainedModel):
       raise AttributeError(f"{type(self).__name__} has no loss of its own.")
     return self._own_loss
 
-  def _own_loss(self, labels, logits):
-    if isinstance(labels, Mapping):
-      labels = [labels[name] for name in self.label_names]
-    return type(self).loss_of(labels, logits)
+  def _own_loss(self, labels, logits, weights=None):
+    if len(self.label_names) == 1:
+      return type(self).loss_of(labels, logits, weights)
+    labels, weights = (
+      [value.get(name) for name in self.label_names] if isinstance(value, Mapping) else value
+      for value in (labels, weights)
+    )
+    weights = weights if isinstance(weights, list) else [weights] * len(labels)
+    return type(self).loss_of(labels, logits, weights)
 
   def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-    """Computes the model's own loss, or the compiled one of its logits."""
+    """Computes the model's own loss, or the compiled one of its logits.
+
+    Raises:
+      ValueError: a `call` that is not the library's returned no loss.
+    """
     if not getattr(self, "_has_own_loss", False):
       y, y_pred = matched(y, y_pred)
       return keras.Model.compute_loss(self, x, y, y_pred, sample_weight, training)
-    loss = ops.mean(y_pred["loss"])
+    if self._calls_by_name():
+      loss = self._own_loss(
+        y, _one_or_all({n: y_pred[n] for n in logits_of(type(y_pred))}), sample_weight
+      )
+    elif isinstance(y_pred, Mapping) and "loss" in y_pred:
+      loss = y_pred["loss"] * (1.0 if sample_weight is None else sample_weight)
+    else:
+      raise ValueError(
+        f"{type(self).__name__}.call returned no loss: compile the model with loss=..., or return "
+        "an output with `loss`."
+      )
+    loss = ops.mean(loss)
     return loss + sum(self.losses) if self.losses else loss
 
   def compute_metrics(self, x, y, y_pred, sample_weight=None):
@@ -354,6 +401,25 @@ class TFPreTrainedModel(PretrainedModel):
       weights_of = zip(y, self.label_names, strict=True)
       sample_weight = {name: sample_weight.get(label) for name, label in weights_of}
     return keras.Model.compute_metrics(self, x, y, y_pred, sample_weight)
+
+  def _given(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Makes the data among the arguments of `fit` and the like what Keras takes.
+
+    Raises:
+      ValueError: the labels are of the wrong shape.
+    """
+    for name in ("x", "y", "sample_weight", "validation_data"):
+      if name in arguments:
+        arguments[name] = plain(arguments[name])
+    x, y = arguments.get("x"), arguments.get("y")
+    is_by_name = isinstance(x, Mapping) and self._calls_by_name()
+    found = {name: x[name] for name in self.label_names if name in x} if is_by_name else {}
+    if y is None and found:  # so that class_weight finds them
+      arguments["x"] = {name: value for name, value in x.items() if name not in found}
+      arguments["y"] = y = found if len(found) > 1 else next(iter(found.values()))
+    if type(self).loss_of is losses.of_texts and isinstance(y, np.ndarray) and self._has_own_loss:
+      losses.check_of_texts(y, self.config.num_labels)
+    return arguments
 
   # -------------------------------------------------------------------------------------------
   # Files.
@@ -554,6 +620,25 @@ class TFPreTrainedModel(PretrainedModel):
   def can_generate(cls) -> bool:
     """Always False: these are encoders."""
     return False
+
+
+def _of_given(name: str) -> Callable:
+  """Makes a method of Keras that takes any mapping, and lists, as data."""
+  original = getattr(keras.Model, name)
+  signature = inspect.signature(original)
+
+  @functools.wraps(original)
+  def method(self, *args, **kwargs):
+    arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+    del arguments["self"]
+    arguments |= arguments.pop("kwargs", {})
+    return getattr(super(TFPreTrainedModel, self), name)(**self._given(arguments))
+
+  return method
+
+
+for _name in ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"):
+  setattr(TFPreTrainedModel, _name, _of_given(_name))
 
 
 def _refuse_keras_2(*values) -> None:

@@ -3,7 +3,7 @@
   optimizer, schedule = create_optimizer(2e-5, num_train_steps=1000, num_warmup_steps=100,
                                          weight_decay_rate=0.01)
 
-`bert.keras3.AdamWeightDecay` is the original's optimizer, which has no correction of the moments.
+The optimizer is `bert.keras3.AdamWeightDecay`, here with corrected moments and no clipping.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,67 +66,63 @@ class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
     return cls(**{**config, "decay_schedule_fn": inner})
 
 
-@keras.saving.register_keras_serializable("bert.transformers")
-class AdamWeightDecay(optimization.AdamWeightDecay):
-  """Adam with corrected moments; each step subtracts the decay times the learning rate, too.
+def AdamWeightDecay(  # noqa: N802, a class in transformers
+  learning_rate=0.001,
+  beta_1: float = 0.9,
+  beta_2: float = 0.999,
+  epsilon: float = 1e-7,
+  amsgrad: bool = False,
+  weight_decay_rate: float = 0.0,
+  include_in_weight_decay: Sequence[str] | None = None,
+  exclude_from_weight_decay: Sequence[str] | None = None,
+  name: str = "AdamWeightDecay",
+  global_clipnorm: float | None = None,
+  **kwargs,
+) -> optimization.AdamWeightDecay:
+  """Creates the optimizer with transformers' arguments and defaults.
 
-  Its epsilon is added to the root of the uncorrected second moment, as in TensorFlow's Adam.
+  Args:
+    learning_rate: a number or a schedule.
+    beta_1: decay of the first moment.
+    beta_2: decay of the second moment.
+    epsilon: added to the root of the second moment.
+    amsgrad: False; not supported.
+    weight_decay_rate: each step subtracts this times the learning rate times the variable.
+    include_in_weight_decay: regular expressions; variables whose path matches decay in any case.
+    exclude_from_weight_decay: likewise; the other variables that match never decay.
+    name: of the optimizer.
+    global_clipnorm: gradients are scaled down to this global norm; None for no limit.
+    **kwargs: arguments of `keras.optimizers.Optimizer`, such as `clipnorm`.
+
+  Raises:
+    ValueError: `amsgrad` is set.
   """
-
-  def __init__(
-    self,
-    learning_rate=0.001,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-7,
-    amsgrad: bool = False,
-    weight_decay_rate: float = 0.0,
-    include_in_weight_decay: Sequence[str] | None = None,
-    exclude_from_weight_decay: Sequence[str] | None = None,
-    name: str = "AdamWeightDecay",
-    global_clipnorm: float | None = None,
+  if amsgrad:
+    raise ValueError("amsgrad is not supported. Use keras.optimizers.AdamW(amsgrad=True).")
+  return optimization.AdamWeightDecay(
+    learning_rate,
+    weight_decay_rate,
+    beta_1,
+    beta_2,
+    epsilon,
+    include_in_weight_decay=include_in_weight_decay or (),
+    exclude_from_weight_decay=exclude_from_weight_decay or (),
+    bias_correction=True,
+    global_clipnorm=global_clipnorm,
+    name=name,
     **kwargs,
-  ):
-    """Creates the optimizer.
+  )
 
-    Args:
-      learning_rate: a number or a schedule.
-      beta_1: decay of the first moment.
-      beta_2: decay of the second moment.
-      epsilon: keeps the quotient finite.
-      amsgrad: not here; False.
-      weight_decay_rate: each step subtracts this times the learning rate times the variable.
-      include_in_weight_decay: regular expressions; variables whose path matches decay in any case.
-      exclude_from_weight_decay: likewise; the other variables that match never decay.
-      name: of the optimizer.
-      global_clipnorm: gradients are scaled down to this global norm; None for no limit.
-      **kwargs: arguments of `keras.optimizers.Optimizer`, such as `clipnorm`.
 
-    Raises:
-      ValueError: `amsgrad` is set.
-    """
-    if amsgrad:
-      raise ValueError("amsgrad is not here. Use keras.optimizers.AdamW(amsgrad=True).")
-    super().__init__(
-      learning_rate,
-      weight_decay_rate=weight_decay_rate,
-      beta_1=beta_1,
-      beta_2=beta_2,
-      epsilon=epsilon,
-      exclude_from_weight_decay=exclude_from_weight_decay or (),
-      include_in_weight_decay=include_in_weight_decay or (),
-      bias_correction=True,
-      global_clipnorm=global_clipnorm,
-      name=name,
-      **kwargs,
-    )
+class _Earlier(optimization.AdamWeightDecay):
+  """What `.keras` files name that were written when this module had a class of its own."""
 
-  def get_config(self):
-    """Returns the constructor's arguments."""
-    config = super().get_config()
-    for name in ("bias_correction", "learning_rate_multipliers"):
-      config.pop(name)
-    return config
+  @classmethod
+  def from_config(cls, config):
+    return optimization.AdamWeightDecay.from_config({**config, "bias_correction": True})
+
+
+keras.saving.get_custom_objects()["bert.transformers>AdamWeightDecay"] = _Earlier
 
 
 def create_optimizer(
@@ -152,7 +148,7 @@ def create_optimizer(
     min_lr_ratio: the last rate, as a share of the highest.
     adam_beta1: decay of the first moment.
     adam_beta2: decay of the second moment.
-    adam_epsilon: keeps the quotient finite.
+    adam_epsilon: added to the root of the second moment.
     adam_clipnorm: each gradient is scaled down to this norm.
     adam_global_clipnorm: all of them are, to this global norm.
     weight_decay_rate: of `AdamWeightDecay`; normalizations and biases never decay.

@@ -1,22 +1,32 @@
-"""From texts to answers in one call, as in transformers: `pipeline("text-classification", folder)`.
+"""From text to predictions in one call, as in transformers 4: `pipeline("ner", "a_folder")`.
 
   classify = pipeline("text-classification", model="a_folder")
   classify(["Good film.", "Bad film."])     # [{"label": "good", "score": 0.98}, ...]
 
-A pipeline is a model, its tokenizer, and what makes answers of outputs: `of_texts`, `of_tokens`,
-`of_questions` and the other functions of this room's `answers` module.
+A pipeline is a model and its tokenizer. Spans and entities are decoded by transformers.
+
+Letters in shapes: S = sequence length, W = width.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from transformers.pipelines import document_question_answering as span_decoding
+from transformers.pipelines import token_classification as tag_decoding
 
 from bert.checkpoints.families import form
-from bert.transformers import answers
+from bert.tasks.answering import sigmoid, softmax
 from bert.transformers.models import TFPreTrainedModel
 from bert.transformers.task_models import AUTO_CLASSES
 from bert.transformers.tokenization import AutoTokenizer
+
+# Arguments about where a model is stored and computed, which make no difference here.
+_PLACES = (
+  *("device", "device_map", "torch_dtype", "dtype", "revision", "token", "model_kwargs"),
+  *("feature_extractor", "modelcard", "task", "num_workers"),
+)
+_FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": np.asarray}
 
 
 class Pipeline:
@@ -24,12 +34,13 @@ class Pipeline:
 
   Attributes:
     task: its name.
+    head: the end of the name of its models' classes.
     model: a model of `bert.transformers`.
     tokenizer: of that model.
   """
 
-  task: ClassVar[str] = ""
-  head: ClassVar[str] = ""  # the end of the name of its models' classes
+  task: str = ""
+  head: ClassVar[str] = ""
 
   def __init__(
     self, model, tokenizer, batch_size: int = 1, framework: str | None = None, **defaults
@@ -47,73 +58,57 @@ class Pipeline:
       ValueError: the model has another head.
     """
     _check_framework(framework)
-    defaults = {name: value for name, value in defaults.items() if name not in _PLACES}
     if getattr(model, "head", None) != self.head:
       raise ValueError(
         f"The task {self.task!r} needs a model TF...{self.head}, not {type(model).__name__}."
       )
-    self.model, self.tokenizer = model, tokenizer
-    self.batch_size, self.defaults = batch_size, defaults
+    self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
+    self.defaults = {name: value for name, value in defaults.items() if name not in _PLACES}
 
   def __call__(self, inputs, **arguments) -> Any:
-    """Answers a text, or a list of them; see the class."""
+    """Predicts for a text, or for each of several; see the class."""
     arguments = {**self.defaults, **arguments}
     batch_size = arguments.pop("batch_size", None) or self.batch_size
-    if _is_one(inputs):
-      return self._one(inputs, next(iter(self._answers([inputs], 1, arguments))))
-    return list(self._answers(list(inputs), batch_size, arguments))
+    is_one = isinstance(inputs, (str, Mapping)) or not isinstance(inputs, Iterable)
+    texts, found = [inputs] if is_one else list(inputs), []
+    for first in range(0, len(texts), batch_size):
+      found += self._predictions(texts[first : first + batch_size], **arguments)
+    return found[0] if is_one else found
 
-  def _answers(self, inputs: list, batch_size: int, arguments: Mapping[str, Any]) -> Iterable[Any]:
-    """Answers texts, some at a time."""
+  def _predictions(self, texts: list, **arguments) -> list:
+    """Predicts for the texts of a batch."""
+    return [self._prediction(text, **arguments) for text in texts]
+
+  def _prediction(self, text, **arguments):
     raise NotImplementedError
 
-  def _one(self, given: Any, answer: Any) -> Any:
-    """Returns what a single text is answered with."""
-    del given
-    return answer
-
-  def _predict(self, encoded) -> dict[str, np.ndarray]:
+  def _outputs(self, encoded) -> dict[str, np.ndarray]:
     """Computes the outputs of tokenized texts."""
-    known = set(self.model._parameters())
+    known = self.model._parameters()
     given = {name: np.asarray(value) for name, value in encoded.items() if name in known}
-    return {name: np.asarray(value) for name, value in self.model(given, training=False).items()}
+    outputs = self.model(given, training=False)
+    return {name: np.asarray(value, np.float32) for name, value in outputs.items()}
 
-  def _cut(self) -> dict[str, Any]:
-    """Returns the tokenizer's arguments by which no text is longer than the model can read."""
-    longest = min(self.tokenizer.model_max_length, self.model.bert.longest_sequence)
-    return {"truncation": True, "max_length": longest}
+  def _encoded(self, text: Any, pair: Any = None, **arguments):
+    """Tokenizes, by default into no more tokens than the model reads."""
+    for each in text if isinstance(text, list) else [text]:
+      if not isinstance(each, str):
+        raise ValueError(f"A text is needed, or a list of texts, not {each!r:.80}.")
+    limit = min(self.tokenizer.model_max_length, self.model.bert.longest_sequence)
+    limits = {"truncation": True, "max_length": limit, "return_tensors": "np"}
+    return self.tokenizer(text, pair, **{**limits, **arguments})
 
   @property
   def device(self) -> str:
     """Where TensorFlow computes."""
-    return "GPU" if _has_gpu() else "CPU"
+    import tensorflow as tf
 
-
-# Arguments about where a model lies and where it is computed.
-_PLACES = (
-  *("device", "device_map", "torch_dtype", "dtype", "revision", "token", "model_kwargs"),
-  *("feature_extractor", "modelcard", "task", "num_workers"),
-)
+    return "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
 
 
 def _check_framework(framework: str | None) -> None:
   if framework not in (None, "tf"):
     raise ValueError(f"framework is {framework!r}; bert.transformers has TensorFlow alone.")
-
-
-def _has_gpu() -> bool:
-  import tensorflow as tf
-
-  return bool(tf.config.list_logical_devices("GPU"))
-
-
-def _is_one(inputs: Any) -> bool:
-  return isinstance(inputs, (str, Mapping)) or not isinstance(inputs, Iterable)
-
-
-def _check_text(text: Any) -> None:
-  if not isinstance(text, str):
-    raise ValueError(f"A text is needed, or a list of texts, not {text!r:.80}.")
 
 
 class TextClassificationPipeline(Pipeline):
@@ -126,104 +121,171 @@ class TextClassificationPipeline(Pipeline):
   task = "text-classification"
   head = form.TEXTS
 
-  def _answers(self, inputs, batch_size, arguments):
-    options = dict(arguments)
-    top_k = options.pop("top_k", "")
-    if options.pop("return_all_scores", None) is not None and top_k == "":
-      top_k = None if arguments["return_all_scores"] else 1
-    function = options.pop("function_to_apply", None)
-    for first in range(0, len(inputs), batch_size):
-      batch = [self._parts(each) for each in inputs[first : first + batch_size]]
-      pairs = [pair for _, pair in batch]
-      encoded = self.tokenizer(
-        [text for text, _ in batch],
-        pairs if any(pair is not None for pair in pairs) else None,
-        padding=True,
-        return_tensors="np",
-        **{**self._cut(), **options},
-      )
-      for logits in self._predict(encoded)["logits"]:
-        scored = answers.of_texts(logits, self.model.config, function)
-        yield scored[0] if top_k == "" else scored[:top_k]
+  def __call__(self, inputs, **arguments):
+    """Predicts; a single text has a list of its one label."""
+    found = super().__call__(inputs, **arguments)
+    return [found] if isinstance(inputs, str) and isinstance(found, dict) else found
 
-  def _one(self, given, answer):
-    return [answer] if isinstance(given, str) and isinstance(answer, dict) else answer
+  def _predictions(
+    self, texts, top_k="", return_all_scores=None, function_to_apply=None, **options
+  ):
+    if return_all_scores is not None and top_k == "":
+      top_k = None if return_all_scores else 1
+    pairs = [text if isinstance(text, Mapping) else {"text": text} for text in texts]
+    second = [pair.get("text_pair") for pair in pairs]
+    encoded = self._encoded(
+      [pair.get("text") for pair in pairs], second if any(second) else None, padding=True, **options
+    )
+    labels = self.model.config.id2label
+    function = function_to_apply or self._function()
+    if function not in _FUNCTIONS:
+      raise ValueError(f"function_to_apply is {function!r}; known: {', '.join(_FUNCTIONS)}.")
+    found = []
+    for scores in _FUNCTIONS[function](self._outputs(encoded)["logits"]):
+      scored = [{"label": labels[i], "score": float(score)} for i, score in enumerate(scores)]
+      scored.sort(key=lambda each: -each["score"])
+      found.append(scored[0] if top_k == "" else scored[:top_k])
+    return found
 
-  @staticmethod
-  def _parts(given):
-    if isinstance(given, Mapping):
-      text, pair = given.get("text"), given.get("text_pair")
-      _check_text(text)
-      return text, pair
-    _check_text(given)
-    return given, None
+  def _function(self) -> str:
+    config = self.model.config
+    if config.problem_type == "regression":
+      return "none"
+    several = config.problem_type == "multi_label_classification" or config.num_labels == 1
+    return "sigmoid" if several else "softmax"
 
 
-class TokenClassificationPipeline(Pipeline):
+class TokenClassificationPipeline(Pipeline, tag_decoding.TokenClassificationPipeline):
   """The entities of a text.
 
-  Arguments of a call: `aggregation_strategy` ("none", "simple", "first", "average", "max") and
-  `ignore_labels` (["O"] by default).
+  Arguments of a call: `aggregation_strategy` ("none", "simple", "first", "average", "max"),
+  `ignore_labels` (["O"] by default), and `stride`, the tokens that two windows of a long text
+  share; without it a text is truncated to what the model reads.
   """
 
   task = "token-classification"
   head = form.TOKENS
 
-  def _answers(self, inputs, batch_size, arguments):
-    del batch_size  # each text has its own length; padding would change nothing else
-    strategy = arguments.get("aggregation_strategy") or "none"
-    ignored = arguments.get("ignore_labels")
-    ignored = ["O"] if ignored is None else ignored
-    for text in inputs:
-      _check_text(text)
-      encoded = self.tokenizer(
-        text,
-        return_tensors="np",
-        **self._cut(),
-        return_special_tokens_mask=True,
-        return_offsets_mapping=self.tokenizer.is_fast,
-      )
-      [logits] = self._predict(encoded)["logits"]
-      tokens = answers.tokens_of(text, encoded, logits, self.tokenizer)
-      yield answers.of_tokens(text, tokens, self.model.config, self.tokenizer, strategy, ignored)
+  def _prediction(self, text, aggregation_strategy="none", ignore_labels=("O",), stride=None):
+    strategy = tag_decoding.AggregationStrategy(aggregation_strategy)
+    windows = {} if stride is None else {"stride": stride, "padding": True}
+    encoded = self._encoded(
+      [text],
+      return_special_tokens_mask=True,
+      return_offsets_mapping=True,
+      return_overflowing_tokens=stride is not None,
+      **windows,
+    )
+    rows = (encoded[name] for name in ("input_ids", "offset_mapping", "special_tokens_mask"))
+    scores, found = softmax(self._outputs(encoded)["logits"]), []
+    for ids, offsets, special, scored in zip(*rows, scores, strict=True):
+      tokens = self.gather_pre_entities(text, ids, scored, offsets, special, strategy)
+      found += self.aggregate(tokens, strategy)
+    found = [x for x in found if not {x.get("entity"), x.get("entity_group")} & set(ignore_labels)]
+    return self.aggregate_overlapping_entities(found) if len(scores) > 1 else found
 
 
 class QuestionAnsweringPipeline(Pipeline):
   """The part of a context that answers a question.
 
   Called with `question=` and `context=`, or dictionaries of both. Further arguments: `top_k`,
-  `doc_stride` (128), `max_answer_len` (15), `max_seq_len` (384), `max_question_len` (64),
-  `handle_impossible_answer`, `align_to_words`.
+  `doc_stride` (128), `max_answer_len` (15), `max_seq_len` (384), `handle_impossible_answer`,
+  `align_to_words`.
   """
 
   task = "question-answering"
   head = form.SPANS
 
-  def __call__(self, *args, **kwargs):
+  def __call__(self, inputs=None, question=None, context=None, **arguments):
     """Answers one question or several; see the class."""
-    found = {name: kwargs.pop(name) for name in ("question", "context") if name in kwargs}
-    inputs = args[0] if args else found
-    if args and not isinstance(inputs, (Mapping, list, tuple)):
-      raise ValueError("Give question= and context=, or dictionaries with both.")
-    if not args and isinstance(found.get("question"), (list, tuple)):
-      contexts = found.get("context")
-      contexts = [contexts] * len(found["question"]) if isinstance(contexts, str) else contexts
-      pairs = zip(found["question"], contexts, strict=True)
-      inputs = [{"question": question, "context": context} for question, context in pairs]
-    return super().__call__(inputs, **kwargs)
+    if isinstance(question, list):
+      contexts = [context] * len(question) if isinstance(context, str) else context
+      pairs = zip(question, contexts, strict=True)
+      inputs = [{"question": each, "context": its_context} for each, its_context in pairs]
+    return super().__call__(inputs or {"question": question, "context": context}, **arguments)
 
-  def _answers(self, inputs, batch_size, arguments):
-    del batch_size
-    for given in inputs:
-      for part in ("question", "context"):
-        if not isinstance(given.get(part), str) or not given[part].strip():
-          raise ValueError(f"`{part}` is {given.get(part)!r:.80}; a text is needed.")
-      found = answers.of_question(given["question"], given["context"], self, **arguments)
-      yield found[0] if arguments.get("top_k", 1) == 1 else found
+  def _prediction(
+    self,
+    item,
+    top_k: int = 1,
+    doc_stride: int | None = None,
+    max_answer_len: int = 15,
+    max_seq_len: int | None = None,
+    max_question_len: int = 64,
+    handle_impossible_answer: bool = False,
+    align_to_words: bool = True,
+  ):
+    del max_question_len
+    for part in ("question", "context"):
+      text = item.get(part) if isinstance(item, Mapping) else None
+      if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"`{part}` is {text!r:.80}; a text is needed: question=, context=.")
+    if top_k < 1 or max_answer_len < 1:
+      raise ValueError(
+        f"top_k is {top_k} and max_answer_len {max_answer_len}; at least 1 is needed."
+      )
+    longest = min(self.tokenizer.model_max_length, 384) if max_seq_len is None else max_seq_len
+    stride = min(longest // 2, 128) if doc_stride is None else doc_stride
+    if stride >= longest:
+      raise ValueError(f"doc_stride ({stride}) is not below max_seq_len ({longest}).")
+    encoded = self._encoded(
+      item["question"],
+      item["context"],
+      truncation="only_second",
+      max_length=longest,
+      stride=stride,
+      return_overflowing_tokens=True,
+      return_offsets_mapping=True,
+      padding=True,
+    )
+    spans, impossible = self._spans(
+      encoded,
+      top_k=2 * top_k + 10 if align_to_words else top_k,  # some may be parts of the same words
+      handle_impossible_answer=handle_impossible_answer,
+      max_answer_len=max_answer_len,
+    )
+    answers: dict[str, dict[str, Any]] = {}
+    for window, first, last, score in spans:
+      start, end = _characters(encoded, window, first, last, align_to_words)
+      text = item["context"][start:end]
+      new = {"score": 0.0, "start": start, "end": end, "answer": text}
+      answers.setdefault(text.lower(), new)["score"] += float(score)  # windows overlap
+    found = list(answers.values())
+    if handle_impossible_answer:
+      found.append({"score": impossible, "start": 0, "end": 0, "answer": ""})
+    found = sorted(found, key=lambda each: -each["score"])[:top_k]
+    return found[0] if len(found) == 1 else found
+
+  def _spans(self, encoded, **options) -> tuple[list[tuple], float]:
+    """Lists (window, first token, last token, score), and scores the absence of an answer."""
+    outputs, found, impossible = self._outputs(encoded), [], 1000000.0
+    for window, ids in enumerate(encoded["input_ids"]):
+      outside = np.array([part != 1 for part in encoded.sequence_ids(window)])
+      outside &= ids != self.tokenizer.cls_token_id  # which takes a share where there is no answer
+      *spans, impossible = span_decoding.select_starts_ends(
+        outputs["start_logits"][window][None],
+        outputs["end_logits"][window][None],
+        outside[None],
+        encoded["attention_mask"][window][None],
+        impossible,
+        **options,
+      )
+      found += [(window, int(i), int(j), score) for i, j, score in zip(*spans, strict=True)]
+    return found, impossible
+
+
+def _characters(encoded, window: int, first: int, last: int, whole_words: bool) -> tuple[int, int]:
+  if whole_words:
+    begins, ends = (encoded.token_to_word(window, token) for token in (first, last))
+    if begins is not None and ends is not None:
+      start, _ = encoded.word_to_chars(window, begins, sequence_index=1)
+      return start, encoded.word_to_chars(window, ends, sequence_index=1)[1]
+  offsets = encoded["offset_mapping"][window]
+  return int(offsets[first][0]), int(offsets[last][1])
 
 
 class FillMaskPipeline(Pipeline):
-  """The likeliest words for the mask in a text.
+  """The likeliest words for the mask in a text; a list for each of several masks.
 
   Arguments of a call: `top_k` (5) and `targets`, words to choose from.
   """
@@ -231,20 +293,37 @@ class FillMaskPipeline(Pipeline):
   task = "fill-mask"
   head = form.MASKED_TOKENS
 
-  def _answers(self, inputs, batch_size, arguments):
-    del batch_size
-    for text in inputs:
-      _check_text(text)
-      encoded = self.tokenizer(text, return_tensors="np", **self._cut())
-      [logits] = self._predict(encoded)["logits"]
-      yield answers.of_mask(
-        text,
-        encoded["input_ids"][0],
-        logits,
-        self.tokenizer,
-        arguments.get("top_k") or 5,
-        arguments.get("targets"),
-      )
+  def _prediction(self, text, top_k: int = 5, targets=None, tokenizer_kwargs=None):
+    encoded = self._encoded(text, **(tokenizer_kwargs or {}))
+    ids = encoded["input_ids"][0]
+    masks = np.flatnonzero(ids == self.tokenizer.mask_token_id)
+    if not len(masks):
+      raise ValueError(f"There is no {self.tokenizer.mask_token} in {text!r:.80}.")
+    [probabilities] = softmax(self._outputs(encoded)["logits"])
+    allowed = np.arange(probabilities.shape[-1]) if targets is None else self._ids_of(targets)
+    found = []
+    for mask in masks:
+      best = allowed[np.argsort(-probabilities[mask][allowed], kind="stable")][:top_k].tolist()
+      found.append([self._word(ids, mask, word, probabilities[mask][word], masks) for word in best])
+    return found[0] if len(found) == 1 else found
+
+  def _word(self, ids: np.ndarray, mask: int, word: int, score: float, masks) -> dict[str, Any]:
+    filled = ids.copy()
+    filled[mask] = word
+    kept = filled[filled != self.tokenizer.pad_token_id]
+    text = self.tokenizer.decode(kept, skip_special_tokens=len(masks) == 1)
+    token = self.tokenizer.decode([word])
+    return {"score": float(score), "token": word, "token_str": token, "sequence": text}
+
+  def _ids_of(self, targets) -> np.ndarray:
+    """Returns the ids of words; of one that the vocabulary lacks, that of its first piece."""
+    vocab, found = self.tokenizer.get_vocab(), {}
+    for target in [targets] if isinstance(targets, str) else targets:
+      pieces = self.tokenizer(target, add_special_tokens=False)["input_ids"]
+      found |= dict.fromkeys([vocab[target]] if target in vocab else pieces[:1])
+    if not found:
+      raise ValueError("At least one target must be provided that the vocabulary has.")
+    return np.array(list(found))
 
 
 class FeatureExtractionPipeline(Pipeline):
@@ -253,16 +332,12 @@ class FeatureExtractionPipeline(Pipeline):
   task = "feature-extraction"
   head = form.ENCODER
 
-  def _answers(self, inputs, batch_size, arguments):
-    del batch_size
-    for text in inputs:
-      _check_text(text)
-      encoded = self.tokenizer(text, return_tensors="np", **self._cut())
-      states = self._predict(encoded)["last_hidden_state"]
-      yield states if arguments.get("return_tensors") else states.tolist()
+  def _prediction(self, text, return_tensors: bool = False, **options):
+    states = self._outputs(self._encoded([text], **options))["last_hidden_state"]
+    return states if return_tensors else states.tolist()
 
 
-PIPELINES = {
+PIPELINES: dict[str, type[Pipeline]] = {
   each.task: each
   for each in (
     TextClassificationPipeline,
@@ -300,18 +375,20 @@ def pipeline(
   _check_framework(framework)
   if kwargs.pop("grouped_entities", None):
     kwargs["aggregation_strategy"] = "simple"
-  if task is None and isinstance(model, TFPreTrainedModel):
+  is_loaded = isinstance(model, TFPreTrainedModel)
+  if task is None and is_loaded:
     task = next((name for name, each in PIPELINES.items() if each.head == model.head), None)
   task = _OTHER_NAMES.get(task or "", task)
   if task not in PIPELINES:
-    raise ValueError(f"The task is {task!r}; here are {', '.join([*PIPELINES, *_OTHER_NAMES])}.")
+    known = ", ".join([*PIPELINES, *_OTHER_NAMES])
+    raise ValueError(f"The task {task!r} is not supported. Available: {known}.")
   if model is None:
     raise ValueError(f"Name the model for {task!r}: nothing is downloaded by default.")
   made = PIPELINES[task]
-  source = model if not isinstance(model, TFPreTrainedModel) else model.name_or_path
-  if not isinstance(model, TFPreTrainedModel):
+  source = model.name_or_path if is_loaded else model
+  if not is_loaded:
     auto = AUTO_CLASSES["TFAutoModel" + made.head.removeprefix(form.ENCODER)]
-    model = auto.from_pretrained(model, **({"config": config} if config is not None else {}))
+    model = auto.from_pretrained(model, **({} if config is None else {"config": config}))
   if tokenizer is None or isinstance(tokenizer, str):
     if not (tokenizer or source):
       raise ValueError("The model was not loaded from a folder: give its tokenizer, too.")

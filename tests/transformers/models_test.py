@@ -11,6 +11,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import transformers
+from transformers import BatchEncoding
 
 from bert import keras3
 from bert import transformers as room
@@ -30,6 +32,7 @@ from bert.transformers import (
   outputs,
 )
 from conformance import transformers_classes as oracle
+from tests.kit.tiny_bert import SPECIAL_TOKENS
 
 EXPECTED = json.loads((pathlib.Path(__file__).parent / "classes.json").read_text("utf-8"))
 SIZES = {
@@ -206,6 +209,142 @@ def test_fit_with_the_models_own_loss_and_with_one_of_keras():
   np.testing.assert_allclose(predicted.logits, model(IDS).logits, atol=1e-4)
 
 
+def text_model(family, bases=None, **keys):
+  """Makes a tiny classifier of texts, of a class derived from that of the family if asked for."""
+  model_class = getattr(room, f"TF{family}ForSequenceClassification")
+  model_class = model_class if bases is None else bases(model_class)
+  config = model_class.config_class(num_labels=3, **keys)
+  for name, value in SIZES.items():
+    name = "hidden_dim" if name == "intermediate_size" and family == "DistilBert" else name
+    setattr(config, name, value)
+  for name in config.to_dict():
+    if "dropout" in name:
+      setattr(config, name, 0.0)
+  keras.utils.set_random_seed(2)
+  return model_class(config)
+
+
+FAMILIES = ("Bert", "Roberta", "DistilBert", "Electra", "Albert")
+SPARSE = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_call_of_ones_own_receives_what_was_given(family):
+  class OfFloats:
+    def call(self, x):
+      return tf.reduce_sum(x, -1)
+
+  class OfFurtherEntries:
+    def call(self, inputs, training=False):
+      numbers = inputs["numbers"]
+      ids = {name: value for name, value in inputs.items() if name != "numbers"}
+      return super().call(ids, training=training).logits + numbers
+
+  class OfNames:
+    def call(self, input_ids=None, numbers=None):
+      return tf.cast(input_ids, "float32") + numbers
+
+  def derived(mixin):
+    return lambda base: type("Derived", (mixin, base), {})
+
+  floats = np.random.default_rng(3).normal(size=(2, 3, 40)).astype("float32")
+  np.testing.assert_allclose(
+    text_model(family, derived(OfFloats))(floats), floats.sum(-1), rtol=1e-3, atol=1e-5
+  )
+  numbers = np.full([8, 1], 5.0, "float32")
+  named = text_model(family, derived(OfNames))
+  np.testing.assert_array_equal(named(input_ids=IDS, numbers=numbers), IDS + 5)
+  np.testing.assert_array_equal(named(IDS, numbers), IDS + 5)
+  inputs = {"input_ids": IDS, "attention_mask": MASK, "numbers": numbers}
+  model = text_model(family, derived(OfFurtherEntries))
+  expected = text_model(family)(IDS).logits + 5
+  np.testing.assert_allclose(model(inputs), expected, atol=1e-5)
+  model.compile(keras.optimizers.SGD(0.0), SPARSE, run_eagerly=True)
+  loss = model.train_on_batch(inputs, LABELS)
+  assert loss == pytest.approx(float(SPARSE(LABELS, expected)), rel=1e-4)
+  np.testing.assert_allclose(model.predict(inputs, verbose=0), expected, atol=1e-5)
+
+
+def test_a_call_of_ones_own_may_return_the_loss():
+  class Doubled:
+    def call(self, inputs, training=False):
+      output = super().call(inputs, training=training)
+      output.loss = 2.0 * output.loss
+      return output
+
+  class WithoutLoss:
+    def call(self, inputs, training=False):
+      return super().call(inputs).logits
+
+  inputs = {"input_ids": IDS}
+  expected = float(tf.reduce_mean(text_model("Bert")(IDS, labels=LABELS).loss))
+  model = text_model("Bert", lambda base: type("Derived", (Doubled, base), {}))
+  model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+  assert model.test_on_batch(inputs, LABELS) == pytest.approx(2 * expected, rel=1e-5)
+  model = text_model("Bert", lambda base: type("Derived", (WithoutLoss, base), {}))
+  model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+  with pytest.raises(ValueError, match="call returned no loss"):
+    model.test_on_batch(inputs, LABELS)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_data_of_transformers_and_weights_of_the_models_own_loss(family):
+  model = text_model(family)
+  each = np.asarray(model(IDS, labels=LABELS).loss)
+  model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+  encoded = BatchEncoding({"input_ids": IDS, "attention_mask": MASK})
+  mean = pytest.approx(each.mean(), rel=1e-4)
+  assert model.evaluate(encoded, LABELS, verbose=0) == mean
+  assert model.evaluate(encoded.data, LABELS.tolist(), verbose=0) == mean
+  assert model.evaluate(BatchEncoding({**encoded, "labels": LABELS}), verbose=0) == mean
+  assert model.test_on_batch(encoded, LABELS) == mean
+  assert model.train_on_batch(encoded, LABELS) == mean
+  assert model.predict(encoded, verbose=0).logits.shape == (8, 3)
+  assert model.predict_on_batch(encoded).logits.shape == (8, 3)
+  assert model.evaluate(encoded, np.full(8, -100), verbose=0) == 0.0
+  weights = np.arange(8) / 8
+  weighted = model.evaluate(encoded, LABELS, sample_weight=weights, verbose=0)
+  assert weighted == pytest.approx((each * weights).mean(), rel=1e-4)
+  model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+  labelled, valid = BatchEncoding({**encoded, "labels": LABELS}), (encoded, LABELS)
+  history = model.fit(
+    labelled, class_weight={0: 0.0, 1: 0.0, 2: 0.0}, validation_data=valid, verbose=0
+  ).history
+  assert history == {"loss": [0.0], "val_loss": [mean]}
+
+
+@pytest.mark.parametrize(
+  ("data", "words"),
+  [
+    (({"input_ids": [[5, 6], [5]]}, [0, 1]), "padding=True"),
+    (({"input_ids": IDS}, np.eye(3)[LABELS]), r"labels are \[8, 3\], one-hot"),
+    ((IDS[0], LABELS[:7]), r"input_ids is \[7\]; it must be \[texts, tokens\]"),
+  ],
+)
+def test_data_that_cannot_be_are_refused_in_one_line(model, data, words):
+  model.compile("sgd")
+  with pytest.raises(ValueError, match=words) as caught:
+    model.fit(*data, verbose=0)
+  assert "\n" not in str(caught.value)
+
+
+def test_weights_of_tokens_and_of_both_positions():
+  generator = np.random.default_rng(4)
+  logits = generator.normal(size=(2, 3, 4)).astype("float32")
+  labels = np.array([[1, -100, 2], [0, 3, -100]])
+  right = np.take_along_axis(logits, labels.clip(0)[..., None], -1)[..., 0]
+  each = (np.log(np.exp(logits).sum(-1)) - right) * (labels >= 0)
+  of_texts, of_tokens = np.array([2.0, 0.5]), generator.random((2, 3))
+  for weights, per_token in ((of_texts, of_texts[:, None]), (of_tokens, of_tokens)):
+    found = losses.of_tokens(labels, logits, weights)
+    np.testing.assert_allclose(found, [(each * per_token).sum() / 4], rtol=1e-5)
+  both = (logits[..., 0], logits[..., 1])
+  positions = (np.array([0, 1]), np.array([2, 2]))
+  start, end = (2 * losses.of_spans(positions, both, w) for w in ((1.0, 0.0), (0.0, 1.0)))
+  found = losses.of_spans(positions, both, (of_texts, None))
+  np.testing.assert_allclose(found, (start * of_texts + end) / 2, rtol=1e-5)
+
+
 def test_questions_train_on_both_positions():
   model = TFBertForQuestionAnswering(BertConfig(**SIZES))
   positions = {"end_positions": LABELS + 1, "start_positions": LABELS}
@@ -244,6 +383,27 @@ def test_each_segment_counts_by_itself_in_the_norm_of_gradients():
   table, segments = embeddings.weight, embeddings.token_type_embeddings.value
   assert table.shape == (60, 16)
   assert all(isinstance(each, tf.IndexedSlices) for each in tape.gradient(loss, [table, segments]))
+
+
+def test_an_optimizer_of_an_earlier_file_makes_the_same_steps():
+  inner = {"initial_learning_rate": 0.1, "decay_steps": 8, "end_learning_rate": 0.0, "power": 1.0}
+  decay = {"module": "keras.optimizers.schedules", "class_name": "PolynomialDecay"}
+  written = {"learning_rate": {**decay, "config": inner, "registered_name": None}}
+  written |= {"name": "AdamWeightDecay", "weight_decay_rate": 0.5, "epsilon": 1e-8}
+  written |= {"exclude_from_weight_decay": ["bias"], "include_in_weight_decay": ["kernel"]}
+  optimizer = keras.saving.deserialize_keras_object(
+    {
+      "module": "bert.transformers.optimization",
+      "class_name": "AdamWeightDecay",
+      "registered_name": "bert.transformers>AdamWeightDecay",
+      "config": written,
+    }
+  )
+  assert type(optimizer) is keras3.AdamWeightDecay
+  variable = keras.Variable([2.0, 2.0], name="kernel")
+  optimizer.apply([tf.constant([3.0, -1.0])], [variable])
+  # The corrected moments make the first step as long as the rate; then the decay.
+  np.testing.assert_allclose(variable, [2 - 0.1 - 0.1, 2 + 0.1 - 0.1], rtol=1e-4)
 
 
 @pytest.mark.ci
@@ -289,6 +449,21 @@ def test_rows_to_batches_and_a_metric_of_all_predictions(model):
   history = model.fit(dataset, epochs=1, verbose=0, callbacks=[callback]).history
   assert seen == [((8, 3), LABELS.tolist())]
   assert 0.0 <= history["accuracy"][0] <= 1.0
+
+
+@pytest.mark.parametrize("family", ["Bert", "Roberta", "DistilBert"])
+def test_loaders_take_tokenizers_that_return_no_segments(family):
+  vocab = {word: number for number, word in enumerate([*SPECIAL_TOKENS, "good", "bad"])}
+  tokenizer = transformers.DistilBertTokenizer(vocab=vocab)
+  rows = [{**tokenizer(text), "label": 1} for text in ("good", "good bad", "bad")]
+  model = text_model(family)
+  dataset = model.prepare_tf_dataset(rows, batch_size=3, shuffle=False, tokenizer=tokenizer)
+  [(inputs, labels)] = list(dataset)
+  assert sorted(inputs) == ["attention_mask", "input_ids"]
+  assert inputs["input_ids"][0].numpy().tolist() == [2, 5, 3, 0]
+  expected = tf.reduce_mean(model(inputs, labels=labels).loss)
+  model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+  assert model.evaluate(dataset, verbose=0) == pytest.approx(float(expected), rel=1e-4)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,17 +1,17 @@
-"""Pipelines: what they answer, checked by hand on tiny models, and what they refuse."""
+"""Pipelines: what they predict, checked by hand on tiny models, and what they refuse."""
 
 import keras
 import numpy as np
 import pytest
+import transformers
 
 from bert.transformers import (
   BertConfig,
-  BertTokenizerFast,
   TFBertForMaskedLM,
   TFBertForQuestionAnswering,
   TFBertForSequenceClassification,
+  TFBertForTokenClassification,
   TFBertModel,
-  answers,
   pipeline,
 )
 from tests.kit.tiny_bert import SPECIAL_TOKENS
@@ -22,10 +22,9 @@ TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-  path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
-  path.write_text("\n".join(WORDS) + "\n", encoding="utf-8")
-  return BertTokenizerFast(str(path))
+def tokenizer():
+  vocab = {word: number for number, word in enumerate(WORDS)}
+  return transformers.BertTokenizer(vocab=vocab, model_max_length=24)
 
 
 def model_of(model_class, **options):
@@ -35,13 +34,16 @@ def model_of(model_class, **options):
   return model_class(BertConfig(vocab_size=len(WORDS), **sizes, **options))
 
 
+def softmax(logits):
+  return np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+
+
 def test_texts_and_pairs(tokenizer, tmp_path):
   model = model_of(TFBertForSequenceClassification, id2label={0: "a", 1: "b", 2: "c"})
   model.save_pretrained(tmp_path)
   tokenizer.save_pretrained(tmp_path)
   classify = pipeline("sentiment-analysis", model=str(tmp_path))
-  logits = model(**tokenizer([TEXT], return_tensors="tf")).logits[0].numpy()
-  shares = np.exp(logits) / np.exp(logits).sum()
+  shares = softmax(model(dict(tokenizer([TEXT], return_tensors="np"))).logits[0].numpy())
   [best] = classify(TEXT)
   assert best["label"] == "abc"[shares.argmax()]
   assert best["score"] == pytest.approx(shares.max(), rel=1e-5)
@@ -51,45 +53,54 @@ def test_texts_and_pairs(tokenizer, tmp_path):
   assert together[0] == together[2]
   assert together[1]["score"] == pytest.approx(classify("good .")[0]["score"], rel=1e-5)
   assert classify({"text": TEXT, "text_pair": "bad"})["label"] in "abc"
-  long = classify(TEXT * 20)  # cut to what the model can read
+  long = classify(TEXT * 20)  # truncated to what the model can read
   assert 0 < long[0]["score"] <= 1
 
 
-def test_entities_are_joined_as_their_strategy_says(tokenizer):
-  tag = {name: np.eye(5, dtype=np.float32)[index] * 9 for index, name in enumerate(TAGS)}
-  logits = [tag["B-PER"], tag["O"], tag["O"], tag["O"], tag["B-LOC"], tag["I-LOC"], tag["O"]]
-  encoded = tokenizer(
-    TEXT, return_tensors="np", return_offsets_mapping=True, return_special_tokens_mask=True
-  )
-  logits = np.stack([tag["O"], *logits, tag["O"]])
-  config = BertConfig(id2label=dict(enumerate(TAGS)))
-  tokens = answers.tokens_of(TEXT, encoded, logits, tokenizer)
-
-  def found(strategy):
-    return answers.of_tokens(TEXT, tokens, config, tokenizer, strategy)
-
-  assert [(x["word"], x["entity"], x["index"]) for x in found("none")] == [
+def test_entities_are_joined_as_their_strategy_says(tokenizer, monkeypatch):
+  model = model_of(TFBertForTokenClassification, id2label=dict(enumerate(TAGS)))
+  find = pipeline("ner", model=model, tokenizer=tokenizer)
+  tags = ["O", "B-PER", "O", "O", "O", "B-LOC", "I-LOC", "O", "O"]  # of [CLS] ann ##a lives ...
+  logits = 9 * np.eye(5, dtype=np.float32)[[TAGS.index(tag) for tag in tags]]
+  monkeypatch.setattr(find, "_outputs", lambda encoded: {"logits": logits[None]})
+  share = np.exp(9) / (np.exp(9) + 4)
+  found = find(TEXT)
+  assert [(x["word"], x["entity"], x["index"]) for x in found] == [
     ("ann", "B-PER", 1),
     ("new", "B-LOC", 5),
     ("york", "I-LOC", 6),
   ]
-  assert [(x["word"], x["start"], x["end"]) for x in found("simple")] == [
+  assert [set(x) for x in found] == [{"entity", "score", "index", "word", "start", "end"}] * 3
+  assert found[0]["score"] == pytest.approx(share)
+  simple = find(TEXT, aggregation_strategy="simple")
+  assert [(x["word"], x["start"], x["end"]) for x in simple] == [
     ("ann", 0, 3),
     ("new york", 14, 22),
   ]
-  assert [(x["word"], x["entity_group"]) for x in found("first")] == [
-    ("anna", "PER"),
-    ("new york", "LOC"),
-  ]
-  assert TEXT[found("first")[0]["start"] : found("first")[0]["end"]] == "Anna"
-  # The average of both parts of "Anna" is between them.
-  assert found("max")[0]["score"] > 0.99
+  first = find([TEXT], aggregation_strategy="first")[0]
+  assert [(x["word"], x["entity_group"]) for x in first] == [("anna", "PER"), ("new york", "LOC")]
+  assert TEXT[first[0]["start"] : first[0]["end"]] == "Anna"
+  assert find(TEXT, aggregation_strategy="max")[0]["score"] == pytest.approx(share)
+  logits[2] /= 2
+  average = find(TEXT, aggregation_strategy="average", ignore_labels=["O", "LOC"])
+  rest = 1 / (np.exp(4.5) + 4)
+  assert [x["score"] for x in average] == pytest.approx([(share + rest) / 2])
+
+
+def test_windows_of_a_long_text_have_each_entity_once(tokenizer):
+  model = model_of(TFBertForTokenClassification, id2label=dict(enumerate(["X", "Y"])))
+  find = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="first")
+  text = "good bad " * 20
+  assert find(text)[-1]["end"] < 120  # truncated
+  found = find(text, stride=8)
+  assert found[-1]["end"] == len(text) - 1
+  starts = [each["start"] for each in found]
+  assert starts == sorted(set(starts))
 
 
 def test_answers_are_parts_of_the_context(tokenizer):
-  answer = pipeline(
-    "question-answering", model=model_of(TFBertForQuestionAnswering), tokenizer=tokenizer
-  )
+  model = model_of(TFBertForQuestionAnswering)
+  answer = pipeline("question-answering", model=model, tokenizer=tokenizer)
   several = answer(question="Who?", context=TEXT, top_k=3)
   assert len(several) == 3
   assert sorted((each["score"] for each in several), reverse=True) == [x["score"] for x in several]
@@ -98,14 +109,26 @@ def test_answers_are_parts_of_the_context(tokenizer):
   assert answer(question="Who?", context=TEXT)["answer"] == several[0]["answer"]
   windows = answer(question="Who?", context=f"{TEXT} " * 9, max_seq_len=16, doc_stride=4)
   assert windows["answer"] in f"{TEXT} " * 9
+  # The likeliest span of tokens, by the products of the shares of both ends.
+  encoded = tokenizer("who", "good", return_tensors="np")  # [CLS] who [SEP] good [SEP]
+  outputs = model(dict(encoded))
+  allowed = [0, 3]
+  start, end = (softmax(x[0].numpy()[allowed]) for x in (outputs.start_logits, outputs.end_logits))
+  found = answer(question="who", context="good", top_k=2, handle_impossible_answer=True)
+  scores = {each["answer"]: each["score"] for each in found}
+  assert scores == pytest.approx({"good": start[1] * end[1], "": start[0] * end[0]}, rel=1e-4)
 
 
 def test_masked_words(tokenizer):
-  fill = pipeline("fill-mask", model=model_of(TFBertForMaskedLM), tokenizer=tokenizer)
-  found = fill("anna lives in [MASK] .", top_k=2)
-  assert len(found) == 2
-  assert found[0]["score"] >= found[1]["score"]
-  assert tokenizer.convert_ids_to_tokens(found[0]["token"]) == found[0]["token_str"]
+  model = model_of(TFBertForMaskedLM)
+  fill = pipeline("fill-mask", model=model, tokenizer=tokenizer)
+  text = "anna lives in [MASK] ."
+  shares = softmax(model(dict(tokenizer([text], return_tensors="np"))).logits[0, 5].numpy())
+  found = fill(text, top_k=2)
+  assert [each["token"] for each in found] == np.argsort(-shares)[:2].tolist()
+  assert found[0]["score"] == pytest.approx(shares.max(), rel=1e-4)
+  assert found[0]["token_str"] == WORDS[found[0]["token"]]
+  assert fill(text, targets=["good"])[0]["sequence"] == "anna lives in good."
   assert [x["token_str"] for x in fill("[MASK] .", targets=["good", "bad"])] in (
     ["good", "bad"],
     ["bad", "good"],
@@ -136,11 +159,15 @@ def test_feature_extraction(tokenizer):
       "At least one target",
     ),
     (
-      lambda model, tokenizer: answers.of_tokens("", [], BertConfig(), tokenizer, "middle"),
-      "aggregation_strategy is 'middle'",
+      lambda model, tokenizer: pipeline(
+        model=model_of(TFBertForTokenClassification), tokenizer=tokenizer
+      )("", aggregation_strategy="middle"),
+      "middle",
     ),
     (
-      lambda model, tokenizer: answers.of_texts(np.zeros(2), BertConfig(), "relu"),
+      lambda model, tokenizer: pipeline(
+        model=model_of(TFBertForSequenceClassification), tokenizer=tokenizer
+      )("", function_to_apply="relu"),
       "function_to_apply is 'relu'",
     ),
   ],
