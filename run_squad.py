@@ -508,6 +508,9 @@ class QuestionAnswering(Task):
       if number % 1000 == 0:
         logging.info("Processing example: %d of %d", number, len(windows))
       results.append(self._result(window, **prediction))
+      scores = {n: value[None] for n, value in prediction.items() if n != "unique_ids"}
+      ids = self.tokenizer.convert_tokens_to_ids(window.tokens)
+      run.known_rows.add([ids], [[1] * len(ids)], scores)
     # A question's windows follow each other, in the order of its paragraph.
     windows.sort(key=lambda window: window.unique_id)
     seconds = time.monotonic() - start

@@ -77,6 +77,9 @@ ON_PURPOSE: dict[str, str] = {
   r"^(pretraining|distillation_records).*report\.html: (examples|missing)": (
     "reports of pre-training guess no words"
   ),
+  r"report\.html: (examples|missing)": (
+    "a run's report is made of what its evaluation computed, and explains fewer answers"
+  ),
   r"report\.html: failure$": "the report of a single run says why its model failed",
   r"^classifier_many/out/((features|ensemble|soup)/|results\.json: (ensemble|soup)|results\.png"
   r"|report\.html|run\.json|seed_\d+/(outputs_|command\.txt|\.?\w+\.tf_record|run\.json: "

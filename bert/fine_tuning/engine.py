@@ -247,11 +247,17 @@ class FineTuning(Run):
     for data in self.sets["dev"]:
       input_fn, sizes = self.batches(data)
       name = data.suffix.strip("_") or None
-      results = self.evaluate_on(input_fn, sizes, checkpoint_path, name)
+      on_rows = None if data.suffix else self._know_rows
+      results = self.evaluate_on(input_fn, sizes, checkpoint_path, name, on_rows)
       failure = self.task.failure_of_results(results)
       constant_answers.warn_of(failure)
       if not data.suffix:  # the main set
         self.summarize(self.task.headline, self.task.report_keys, failure, len(data))
+
+  def _know_rows(self, arrays: Mapping[str, Any]) -> None:
+    scores = dict(arrays)
+    ids, mask = scores.pop("input_ids"), scores.pop("input_mask")
+    self.known_rows.add(ids, mask, scores)
 
   def predictions_of(self, data: DataSet, checkpoint_path: str | None):
     """Computes what the model says of a set, see `Task.collect`."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert.model.task_head import Batch, Head, model_options
+from bert.model.task_head import Batch, Head, Tensors, model_options
 
 
 def model_fn_of(
@@ -62,6 +62,7 @@ def model_fn_of(
     if mode == ModeKeys.EVAL:
       if metric_fn:
         spec.eval_metrics = (metric_fn, head.eval_tensors(batch, outputs, losses))
+        spec.rows = _rows(head, batch, outputs)
       return spec
     if distillation:
       # A teacher weighs examples; where losses are of tokens, or of no example, it has their mean.
@@ -80,3 +81,12 @@ def model_fn_of(
     return spec
 
   return model_fn
+
+
+def _rows(head: Head, batch: Batch, outputs: Tensors) -> Tensors:
+  """Returns the rows of a batch, and their scores."""
+  names = ("input_ids", "input_mask")
+  scores = head.row_scores(batch, outputs)
+  if not scores or any(name not in batch.features for name in names):
+    return {}
+  return {**{name: batch.features[name] for name in names}, **scores}

@@ -18,6 +18,7 @@ from absl import logging
 
 from bert.io import installation
 from bert.model.configuration import BertConfig
+from bert.predicting.known_rows import KnownRows
 from bert.scripts import command_line, on_request, output_folder, result_files, run_files
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution, hardware
@@ -73,6 +74,7 @@ class Run:
     informative: flags whose change, when the run is resumed, is only logged.
     ignored_in_eval: facts that may differ in a run that does not train.
     result_keys: of `eval_results.txt`, which are written first.
+    known_rows: what the model gave for the main set that was evaluated, for the report.
   """
 
   informative: tuple[str, ...] = (
@@ -97,6 +99,7 @@ class Run:
     self.estimator: Any = None
     self.informative = (*type(self).informative, *self.teaching.informative)
     self.ignored_in_eval = self.teaching.ignored_in_eval
+    self.known_rows: KnownRows = KnownRows()
     self._skipped_training: str | None = None
 
   def run(self) -> None:
@@ -120,7 +123,7 @@ class Run:
       distribution.on_chief(self._export, checkpoint_path)
     if self.settings.get("report") and self.is_reported:
       write = on_request.module("report").write_at_end
-      distribution.on_chief(write, self.settings, self.example_passes())
+      distribution.on_chief(write, self.settings, self.example_passes(), self.known_rows)
     # At the end, where it is read; what was logged meanwhile has scrolled away.
     if warning := self._skipped_training or output_folder.nothing_loaded(self.settings):
       logging.warning("%s", warning)
@@ -254,8 +257,12 @@ class Run:
     sizes: Mapping[str, Any],
     checkpoint_path: str | None,
     name: str | None = None,
+    on_rows: Callable[..., None] | None = None,
   ) -> Mapping[str, Any]:
-    """Evaluates, writes `eval_results.txt`, or that of a further set; returns the results."""
+    """Evaluates, writes `eval_results.txt`, or that of a further set; returns the results.
+
+    See `Estimator.evaluate` for `on_rows`.
+    """
     logging.info("***** Running evaluation *****")
     log_sizes(sizes, self.settings.eval_batch_size)
     results = self.estimator.evaluate(
@@ -263,6 +270,7 @@ class Run:
       steps=self.settings.get("max_eval_steps"),
       checkpoint_path=checkpoint_path,
       name=name,
+      on_rows=on_rows,
     )
     self.write_results(f"eval_results_{name}.txt" if name else "eval_results.txt", results)
     return results
