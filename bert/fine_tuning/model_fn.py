@@ -61,8 +61,8 @@ def model_fn_of(
     spec.loss, losses = loss, _ = head.loss(batch, outputs)
     if mode == ModeKeys.EVAL:
       if metric_fn:
-        tensors = {**head.eval_tensors(batch, outputs, losses), **_rows(head, batch, outputs)}
-        spec.eval_metrics = (metric_fn, tensors)
+        spec.eval_metrics = (metric_fn, head.eval_tensors(batch, outputs, losses))
+        spec.rows = _rows(head, batch, outputs)
       return spec
     if distillation:
       # A teacher weighs examples; where losses are of tokens, or of no example, it has their mean.
@@ -84,11 +84,9 @@ def model_fn_of(
 
 
 def _rows(head: Head, batch: Batch, outputs: Tensors) -> Tensors:
-  """Names the rows of a batch and their scores for `evaluation.evaluate`."""
-  from bert.training.evaluation import ROW
-
+  """Returns the rows of a batch, and their scores."""
   names = ("input_ids", "input_mask")
   scores = head.row_scores(batch, outputs)
   if not scores or any(name not in batch.features for name in names):
     return {}
-  return {ROW + n: v for n, v in {**{n: batch.features[n] for n in names}, **scores}.items()}
+  return {**{name: batch.features[name] for name in names}, **scores}

@@ -8,14 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert.training import distribution
-from bert.training.graphs import InferenceGraph
+from bert.training.graphs import ROW, InferenceGraph
 from bert.training.progress import EventLog, steps_with_events
 
 OnRows = Callable[[dict[str, np.ndarray]], None]
-
-
-ROW = "row:"
-"""Begins the names of arrays that are for `on_rows`, and not for the metrics."""
 
 
 def evaluate(
@@ -32,7 +28,7 @@ def evaluate(
     dataset: of batches.
     strategy: of the graph.
     steps: number of batches; None for all.
-    on_rows: receives the arrays of each batch whose names begin with `ROW`, without that.
+    on_rows: receives `EstimatorSpec.rows` of each batch, as arrays.
 
   Returns:
     The result of `metric_fn`, and `loss`: the mean over batches of the batch's mean.

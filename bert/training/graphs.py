@@ -224,6 +224,10 @@ class TrainingGraph:
     return spec.train_op, scalars
 
 
+ROW = "row:"
+"""Begins the names of the arrays that are `EstimatorSpec.rows`."""
+
+
 class InferenceGraph:
   """Evaluation or prediction of one batch, compiled.
 
@@ -264,7 +268,8 @@ class InferenceGraph:
       is_dict = isinstance(spec.predictions, dict)
       return {**outputs, "arrays": spec.predictions if is_dict else {"output": spec.predictions}}
     self.metric_fn, arrays = spec.eval_metrics or (None, {})
-    return {**outputs, "arrays": arrays, "loss": spec.loss}
+    rows = {ROW + name: tensor for name, tensor in spec.rows.items()}
+    return {**outputs, "arrays": {**arrays, **rows}, "loss": spec.loss}
 
 
 # ---------------------------------------------------------------------------------------------

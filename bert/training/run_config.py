@@ -32,6 +32,7 @@ class EstimatorSpec:
       compute is passed as a function that returns the tensor: it is called in a branch of the graph
       that runs only on steps whose values are written or shown.
     progress: names of summaries (or `learning_rate`) that progress lines show, too.
+    rows: of evaluation: name -> tensor `[B, ...]`, which `evaluate` gives to its `on_rows`.
     rates: name of a speed -> name of the summary that holds its amount per example. With
       `{"tokens/sec": "tokens_per_example"}` tokens per second are written and shown, and
       `total_tokens`, of all starts of the run, is written.
@@ -46,6 +47,7 @@ class EstimatorSpec:
   init_checkpoint: str | None = None
   summaries: dict[str, tf.Tensor | Callable[[], tf.Tensor]] | None = None
   progress: Sequence[str] = ()
+  rows: dict[str, tf.Tensor] = dataclasses.field(default_factory=dict)
   rates: dict[str, str] = dataclasses.field(default_factory=dict)
   eval_metric_ops: dataclasses.InitVar[Any] = None
 

@@ -45,9 +45,9 @@ class FakeEstimator:
     saving.save(self.config.model_dir, max_steps, self.store.variables, state)
     return self
 
-  def evaluate(self, input_fn, steps=None, checkpoint_path=None, name=None):
+  def evaluate(self, input_fn, steps=None, checkpoint_path=None, name=None, on_rows=None):
     """What the model's `metric_fn` makes of its outputs, `loss` and `global_step`."""
-    del checkpoint_path, name
+    del checkpoint_path, name, on_rows
     specs = list(self._specs(input_fn, "eval", ModeKeys.EVAL, steps))
     metric_fn = specs[0].eval_metrics[0]
     arrays = _joined([spec.eval_metrics[1] for spec in specs])
