@@ -28,6 +28,9 @@ _IMPORT = re.compile(r"^(\s*(?:from|import) )(?:transformers|myTransformers)\b",
 _LOGGER = re.compile(r'"myTransformers\b')  # their loggers are ours
 _CONFTEST = """
 import json, os
+import huggingface_hub
+
+huggingface_hub.HfFolder = object  # imported for tests of uploads; version 1 has none
 
 
 def pytest_collection_modifyitems(items):
