@@ -51,7 +51,7 @@ class PretrainedConfig:
   Attributes:
     model_type: the family.
     attribute_map: common name of a key -> the family's own, both of which may be read and set.
-    head_defaults: keys about heads -> their values where none is given, see `head_settings.py`.
+    head_defaults: keys about heads -> their values where none is given, `models.py` reads.
     name_or_path: where the model's `from_pretrained` found it.
   """
 
