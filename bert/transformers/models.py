@@ -27,11 +27,12 @@ from keras import ops
 from bert.checkpoints import transformers_folder, transformers_heads
 from bert.checkpoints.families import files_of, form
 from bert.io import json_files
-from bert.keras3 import weights
+from bert.keras3 import parts, weights
 from bert.keras3.models import PretrainedModel
 from bert.keras3.optimization import AdamWeightDecay
+from bert.keras3.saving import float32
 from bert.model.families import FAMILIES
-from bert.transformers import configurations, head_settings, losses, tf_datasets
+from bert.transformers import configurations, losses, tf_datasets
 from bert.transformers.call_arguments import (
   ENCODER_INPUTS,
   ON_REQUEST,
@@ -85,15 +86,15 @@ class TFPreTrainedModel(PretrainedModel):
         f"{type(self).__name__} needs a {self.config_class.__name__}, not "
         f"{type(config).__name__}. Of a name or folder: {type(self).__name__}.from_pretrained."
       )
-    pooled = kwargs.pop("add_pooling_layer", self.reads_pooler())
+    pooled = kwargs.pop("add_pooling_layer", self.reads_pooler)
     encoder = self.create_encoder(config, pooled)
     super().__init__(encoder, num_labels=config.num_labels, name=kwargs.pop("name", None))
 
-  def build(self, input_shape=None):
-    """Creates the heads' variables, as the configuration says."""
-    for head in () if self.built else self._heads():
-      head_settings.prepare(head, self.head, self.config)
-    super().build(input_shape)
+  def dropout_rate(self, kind: str = "") -> float:
+    """Returns the rate of dropout before the scores, as the configuration says; see the base."""
+    key = files_of(self.config.model_type).transformers.dropout_keys.get(self.head, "")
+    rate = getattr(self.config, key, None)
+    return super().dropout_rate(kind) if rate is None else rate
 
   def build_in_name_scope(self) -> None:
     """Does nothing: all variables exist from the start."""
@@ -118,7 +119,8 @@ class TFPreTrainedModel(PretrainedModel):
 
   def get_config(self) -> dict[str, Any]:
     """Returns the content of the configuration, for Keras."""
-    return {"name": self.name, "config": self.config.to_dict()}
+    config = {"name": self.name, "config": self.config.to_dict()}
+    return {**config, "parts": parts.described(self)}
 
   @classmethod
   def from_config(cls, config, custom_objects=None, **kwargs) -> "TFPreTrainedModel":
@@ -132,7 +134,9 @@ class TFPreTrainedModel(PretrainedModel):
     del custom_objects
     if isinstance(config, PretrainedConfig):
       return cls(config, **kwargs)
-    return cls(cls.config_class.from_dict(config["config"]), name=config.get("name"))
+    model = cls(cls.config_class.from_dict(config["config"]), name=config.get("name"))
+    parts.restore(model, config.get("parts", {}))
+    return model
 
   # -------------------------------------------------------------------------------------------
   # Calls.
@@ -234,9 +238,8 @@ class TFPreTrainedModel(PretrainedModel):
     """Returns shapes and types of the outputs, by tracing."""
     return keras.Layer.compute_output_spec(self, *args, **kwargs)
 
-  def _encode(self, inputs, **arguments):
-    """Calls the encoder."""
-    return self.bert.encode(inputs, **self._padding_arguments(), **arguments)
+  def _call_encoder(self, inputs, **arguments):
+    return self.bert.encode(inputs, **arguments)
 
   def _values(self, encoded) -> dict[str, Any]:
     """Computes the outputs of the heads by name, of the encoder's outputs."""
@@ -497,8 +500,7 @@ class TFPreTrainedModel(PretrainedModel):
     folder = os.path.expanduser(os.fsdecode(save_directory))
     os.makedirs(folder, exist_ok=True)
     tensors = {
-      name: np.asarray(variable, np.float32)
-      for name, variable in self.checkpoint_variables().items()
+      name: float32(name, variable) for name, variable in self.checkpoint_variables().items()
     }
     labels = [self.config.id2label[index] for index in range(self.num_labels)]
     transformers_folder.write_folder(
@@ -551,13 +553,9 @@ class TFPreTrainedModel(PretrainedModel):
     """Returns what `serving` returns of an output: those of all layers as one tensor."""
     return {k: tf.stack(v) if isinstance(v, tuple) else v for k, v in output.items()}
 
-  def get_input_embeddings(self):
-    """Returns the layer with the word embeddings."""
-    return self.bert.embeddings
-
   def get_lm_head(self):
     """Returns the head that scores the vocabulary; None without one."""
-    return getattr(self, "predictions", None)
+    return getattr(self, "words", None)
 
   def get_output_embeddings(self):
     """Returns the layer by which the vocabulary is scored: that of the word embeddings, or None."""
@@ -591,9 +589,8 @@ class TFPreTrainedModel(PretrainedModel):
     if isinstance(new_num_tokens, bool) or not isinstance(new_num_tokens, int):
       raise ValueError(f"new_num_tokens is {new_num_tokens!r}; a whole number is needed.")
     self.bert.resize_vocabulary(new_num_tokens)
-    for head in self._heads():
-      if hasattr(head, "resize_vocabulary"):
-        head.resize_vocabulary(new_num_tokens)
+    if self.get_lm_head() is not None:
+      self.get_lm_head().resize_vocabulary(new_num_tokens)
     self.config.vocab_size = new_num_tokens
     return self.get_input_embeddings()
 

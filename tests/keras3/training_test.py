@@ -172,7 +172,7 @@ def test_where_no_scale_helps(trained):
   """Last of those with this trainer: it breaks the weights."""
   trainer, model, batch, _, _ = trained
   trainer.optimizer.dynamic_scale.assign(2.0**-14)
-  model.predictions.weights[0].assign(np.full(model.predictions.weights[0].shape, np.nan))
+  model.words.weights[0].assign(np.full(model.words.weights[0].shape, np.nan))
   with pytest.raises(FloatingPointError, match="the loss is not finite"):
     trainer.train_mlm_step(model, batch)
 
@@ -262,7 +262,7 @@ def test_evaluation_of_a_model(kind, tokenizer, monkeypatch):
   logits = numpy_of(model(inputs, training=False)).astype("float64")
   probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
   if kind == "probabilities":
-    model.classifier.spec.output = "probabilities"
+    model.classifier.activation = keras.activations.softmax
   loader = create_classification_dataloader(texts, labels, tokenizer, batch_size=4)
   warnings = []
   monkeypatch.setattr(training, "_has_gpu", lambda: False)

@@ -113,10 +113,11 @@ def test_a_class_computes_what_transformers_computes(model_class):
 )
 def test_dropout_of_a_head_is_what_its_key_says(name, keys, rate):
   config = getattr(room, f"{name.partition('For')[0]}Config")(**SIZES, **keys)
-  head = getattr(room, f"TF{name}")(config)._heads()[-1]
-  assert head.dropout.rate == rate
-  if name.startswith("Roberta"):
-    assert head.input_dropout.rate == rate
+  model = getattr(room, f"TF{name}")(config)
+  parts = ("sequence_summary", "sop_classifier", "nsp")
+  head = next((getattr(model, each) for each in parts if hasattr(model, each)), model)
+  head = model.classifier if name.startswith("Roberta") else head
+  assert getattr(head, "last_dropout" if name.startswith("Electra") else "dropout").rate == rate
 
 
 @pytest.mark.parametrize(
@@ -130,10 +131,10 @@ def test_dropout_of_a_head_is_what_its_key_says(name, keys, rate):
 def test_electra_chooses_by_the_summary_that_its_keys_say(keys, summary):
   config = room.ElectraConfig(**SIZES, **keys)
   model = room.TFElectraForMultipleChoice(config)
-  if model.classifier.hidden_layer.scope:  # one that changes nothing
-    model.classifier.hidden.kernel.assign(np.eye(16))
+  if model.sequence_summary.summary is not None:  # one that changes nothing
+    model.sequence_summary.summary.kernel.assign(np.eye(16))
   states = model.electra({"input_ids": IDS})["last_hidden_state"].numpy()
-  expected = summary(states) @ model.classifier.output_weights.numpy().reshape(16)
+  expected = summary(states) @ model.classifier.kernel.numpy().reshape(16)
   np.testing.assert_allclose(model(IDS[None]).logits[0], expected, atol=1e-5)
 
 
