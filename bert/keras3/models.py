@@ -328,7 +328,7 @@ def _named(family: str) -> property:
       raise AttributeError(f"{type(model).__name__} has a {model.bert.model_type}, not a {family}.")
     return model.bert
 
-  return property(encoder)
+  return property(encoder, lambda model, bert: setattr(model, "bert", bert))
 
 
 for _family in families.FAMILIES:
@@ -607,7 +607,8 @@ class _ScoresTexts(PretrainedModel):
 
   def score_texts(self, outputs, training=None):
     """Computes `[B, units]` of the encoder's outputs."""
-    if isinstance(self.classifier, ClassificationHead):
+    layer = self.bert.family.hidden_layers.get(self.kind)
+    if layer is not None and layer.scope == "classifier/dense":  # perhaps replaced by the user
       return ops.cast(self.classifier(outputs["last_hidden_state"]), "float32")
     if hasattr(self, "sequence_summary"):
       vector = self.sequence_summary(outputs["last_hidden_state"])

@@ -12,11 +12,12 @@ from bert.transformers import losses, outputs
 from bert.transformers.configurations import CONFIGS, AutoConfig, PretrainedConfig
 from bert.transformers.main_layers import registered
 from bert.transformers.models import TFPreTrainedModel
-from bert.transformers.own_models import OwnModel
 
 
 class TFEncoderModel(TFPreTrainedModel):
   """The encoder without a head."""
+
+  head = form.ENCODER
 
   @property
   def output_type(self):
@@ -145,7 +146,7 @@ def _classes_of(files) -> dict[str, type[TFPreTrainedModel]]:
   """Makes the classes of a family: its base, and one for each head that it has."""
   family, prefix = FAMILIES[files.name], f"TF{files.transformers.class_prefix}"
   common = {"config_class": CONFIGS[files.name], "base_model_prefix": files.name}
-  base = _class(f"{prefix}PreTrainedModel", (OwnModel,), common)
+  base = _class(f"{prefix}PreTrainedModel", (TFPreTrainedModel,), common)
   made = {"PreTrainedModel": base}
   for head, model_class in _MODELS.items():
     if head in files.transformers.missing_heads:

@@ -346,6 +346,72 @@ def test_weights_of_tokens_and_of_both_positions():
   np.testing.assert_allclose(found, (start * of_texts + end) / 2, rtol=1e-5)
 
 
+def scorer(family):
+  """Makes a class of texts' scores as people wrote them, on a family's encoder."""
+  base, layer = (getattr(room, f"TF{family}{end}") for end in ("PreTrainedModel", "MainLayer"))
+  name = family.lower()
+
+  class Scorer(base):
+    def __init__(self, config, *inputs, **kwargs):
+      super().__init__(config, *inputs, **kwargs)
+      setattr(self, name, layer(config, name=name))
+      self.dropout = keras.layers.Dropout(0.1)
+      self.classifier = keras.layers.Dense(config.num_labels, name="classifier")
+
+    @room.unpack_inputs
+    def call(self, input_ids=None, attention_mask=None, labels=None, training=False):
+      states = getattr(self, name)(input_ids, attention_mask=attention_mask, training=training)[0]
+      logits = self.classifier(self.dropout(states[:, 0], training=training))
+      loss = None if labels is None else losses.of_texts(labels, logits)
+      return outputs.TFSequenceClassifierOutput(loss=loss, logits=logits)
+
+  return Scorer
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_class_with_layers_of_its_own(family, tmp_path):
+  name, source, model_class = family.lower(), text_model(family), scorer(family)
+  source.save_pretrained(tmp_path / "encoder")
+  model = model_class.from_pretrained(tmp_path / "encoder")
+  expected = getattr(source, name)(IDS)[0]
+  np.testing.assert_allclose(getattr(model, name)(IDS)[0], expected, atol=1e-6)
+  assert model_class.label_names == ("labels",)
+  getattr(model, name).trainable = False
+  assert len(model.trainable_variables) == 2
+  model.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
+  inputs = {"input_ids": IDS, "attention_mask": MASK}
+  losses_before = model.evaluate(inputs, LABELS, verbose=0)
+  model.fit(inputs, LABELS, epochs=3, verbose=0)
+  assert model.evaluate({**inputs, "labels": LABELS}, verbose=0) < losses_before
+  np.testing.assert_allclose(getattr(model, name)(IDS)[0], expected, atol=1e-6)
+  model.save_pretrained(tmp_path / "scorer")
+  again = model_class.from_pretrained(tmp_path / "scorer")
+  np.testing.assert_array_equal(again(IDS).logits, model(IDS).logits)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_derived_class_may_add_layers_and_a_model_change_them(family):
+  class WithLayer:
+    def __init__(self, config, *inputs, **kwargs):
+      super().__init__(config, *inputs, **kwargs)
+      self.extra = keras.layers.Dense(2)
+
+    def call(self, inputs, training=False):
+      return self.extra(super().call(inputs, training=training).logits)
+
+  model = text_model(family, lambda base: type("Derived", (WithLayer, base), {}))
+  model.compile("adam", "mse", run_eagerly=True)
+  model.fit({"input_ids": IDS}, np.zeros((8, 2)), verbose=0)
+  assert np.shape(model.predict({"input_ids": IDS}, verbose=0)) == (8, 2)
+  model = text_model(family)
+  count = len(model.layers)
+  old = model.classifier
+  model.classifier = keras.layers.Dense(5)
+  assert len(model.layers) == count
+  assert not {id(each) for each in old.variables} & {id(each) for each in model.variables}
+  assert model(IDS).logits.shape[-1] == 5
+
+
 def test_questions_train_on_both_positions():
   model = TFBertForQuestionAnswering(BertConfig(**SIZES))
   positions = {"end_positions": LABELS + 1, "start_positions": LABELS}
