@@ -66,6 +66,7 @@ _NO_CASES = {
 }
 # A part of such a test that fails, and why.
 _KNOWN = {
+  "ModelTest.test_config": "configurations are transformers 5's, which v4's test does not know",
   "test_saved_model_creation_extended": "Keras 3 does not read a SavedModel by `load_model`",
   "test_compile_tf_model": "Keras 3 does not write a SavedModel by `save`",
 }

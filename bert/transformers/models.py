@@ -393,6 +393,7 @@ class TFPreTrainedModel(PretrainedModel):
 
   def _own_loss(self, labels, logits, weights=None):
     if len(self.label_names) == 1:
+      weights = weights.get(self.label_names[0]) if isinstance(weights, Mapping) else weights
       return type(self).loss_of(labels, logits, weights)
     labels, weights = (
       [value.get(name) for name in self.label_names] if isinstance(value, Mapping) else value

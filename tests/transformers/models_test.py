@@ -305,7 +305,8 @@ def test_data_of_transformers_and_weights_of_the_models_own_loss(family):
   assert model.evaluate(encoded, np.full(8, -100), verbose=0) == 0.0
   weights = np.arange(8) / 8
   weighted = model.evaluate(encoded, LABELS, sample_weight=weights, verbose=0)
-  assert weighted == pytest.approx((each * weights).mean(), rel=1e-4)
+  named = model.evaluate(encoded, {"labels": LABELS}, sample_weight=weights, verbose=0)
+  assert weighted == named == pytest.approx((each * weights).mean(), rel=1e-4)
   model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
   labelled, valid = BatchEncoding({**encoded, "labels": LABELS}), (encoded, LABELS)
   history = model.fit(
