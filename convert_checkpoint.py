@@ -61,6 +61,7 @@ from absl import flags, logging
 from bert.checkpoints import (
   config_files,
   formats,
+  keras_file,
   label_map,
   model_files,
   model_garden,
@@ -357,9 +358,9 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
 
 def _from_keras(path: str, files: ModelFiles) -> None:
   with installation.extra("keras", "from_keras"):
-    from bert.keras3 import saving, weights
+    from bert.keras3 import saving
 
-  described, tensors, facts = saving.contents(weights.load_model(path))
+  described, tensors, facts = saving.contents(keras_file.load_model(path))
   case = transformers_folder.read_do_lower_case(path)
   _write_config(described.config)
   if files.vocabulary:
@@ -371,7 +372,7 @@ def _from_keras(path: str, files: ModelFiles) -> None:
 def _from_model_garden(prefix: str, files: ModelFiles) -> None:
   from bert.checkpoints.load_report import abbreviate
 
-  if left_out := model_garden.open_weights(prefix).encoder.left_out:
+  if left_out := model_garden.open_encoder(prefix).left_out:
     count = counted(len(left_out), "variable")
     logging.warning("%s of other parts left out: %s.", count, abbreviate(left_out))
   _strip(prefix, files)

@@ -5,7 +5,8 @@
 
 The text is UTF-8. Words are split off as in training. The file has exactly --vocab_size tokens, and
 every word of the text can be spelled with them, unless the text has more different characters than
---max_unique_chars.
+--max_unique_chars. Pieces of words are learned by the library tokenizers, an optional package:
+pip install "bert-alive[roberta]".
 
 A vocabulary of a released model has [unusedN] lines. New words can replace them; all other ids stay
 the same, so the vocabulary still fits the model's checkpoint:
@@ -27,8 +28,9 @@ import os
 
 from absl import flags, logging
 
+from bert.io import atomic_files, tokenizer_settings
 from bert.scripts import command_line, flag_groups, output_files, path_flags
-from bert.text import text_files, vocabulary, vocabulary_file, word_counts
+from bert.text import text_files, tokenizer_kinds, vocabulary, vocabulary_file, word_counts
 
 __all__ = ["main"]
 
@@ -85,21 +87,26 @@ def main(_) -> None:
   """Learns or extends a vocabulary."""
   command_line.check_required()
   check_flags()
+  vocabulary.trainer_library()  # an error now, not after hours of counting
   input_files = text_files.find_input_files(FLAGS.input_file)
   text_files.warn_of_json(input_files, "Write its texts to a file of their own.")
   old = [FLAGS.extend] if FLAGS.extend else []
   output_files.prepare([FLAGS.output_file], input_files + old)
   old_tokens = vocabulary_file.read_tokens(FLAGS.extend) if FLAGS.extend else []
   num_new = _number_of_new_tokens(old_tokens) if FLAGS.extend else 0
+  stated, files = stated_settings(), settings_files()
   counts = word_counts.count_words(
     input_files,
-    FLAGS.do_lower_case,
+    FLAGS.do_lower_case if stated.do_lower_case is None else stated.do_lower_case,
     FLAGS.strict_utf8,
     FLAGS.num_workers or os.cpu_count() or 1,
+    splitting=stated.splitting,
   )
   report_counts(counts)
   tokens = _extend(counts, old_tokens, num_new) if FLAGS.extend else _learn(counts)
   report_coverage(counts, tokens, old_tokens)
+  for path, content in files.items():
+    atomic_files.write_bytes(path, content)
   vocabulary_file.write_tokens(FLAGS.output_file, tokens)
   logging.info("Wrote %d tokens to %s.", len(tokens), FLAGS.output_file)
 
@@ -124,6 +131,35 @@ def check_flags() -> None:
   else:
     extending = ("extend_by", "num_new")
     command_line.explain_ignored_flags(dict.fromkeys(extending, "--extend is not given"))
+
+
+def stated_settings() -> tokenizer_settings.TokenizerSettings:
+  """Returns what is stated beside the vocabulary of --extend; --do_lower_case comes before it."""
+  if not FLAGS.extend:
+    return tokenizer_settings.TokenizerSettings()
+  stated = vocabulary_file.supported_settings(FLAGS.extend)
+  return stated._replace(do_lower_case=None) if FLAGS["do_lower_case"].present else stated
+
+
+def settings_files() -> dict[str, bytes]:
+  """Returns the files that state the same beside the new vocabulary, by their paths.
+
+  Raises:
+    UsageError: something else is stated there.
+  """
+  if not FLAGS.extend:
+    return {}
+  files = tokenizer_kinds.kept_settings(FLAGS.extend, with_case=True)
+  folder = os.path.dirname(FLAGS.output_file)
+  file = os.path.join(folder, tokenizer_settings.CONFIG)
+  if not os.path.exists(file):
+    return {os.path.join(folder, name): content for name, content in files.items()}
+  if tokenizer_kinds.kept_settings(FLAGS.output_file, with_case=True) != files:
+    raise command_line.UsageError(
+      f"--output_file={FLAGS.output_file}: {file} states other settings than are beside --extend. "
+      "Write to another directory."
+    )
+  return {}
 
 
 def _number_of_new_tokens(old_tokens: list[str]) -> int:

@@ -24,7 +24,6 @@ without a task, and with --head=none, it is the encoder.
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
 import functools
-import json
 import os
 
 from absl import flags, logging
@@ -32,7 +31,6 @@ from absl import flags, logging
 from bert.io import installation
 from bert.scripts import (
   command_line,
-  exports,
   flag_groups,
   model_exports,
   model_flags,
@@ -60,11 +58,11 @@ def define_flags() -> None:
       "Tokenize as the published preprocess models do, which differs from BERT's own tokenizer in "
       "rare characters, and not exactly as in training.",
     )
-    flags.DEFINE_string(
+    flags.DEFINE_bool(
       "task_model",
-      None,
-      "JSON that describes the model of a fine-tuned task, to write task/ as well. The run_*.py "
-      "scripts give it with --do_export.",
+      False,
+      "Also write task/, the model of the task that the checkpoint was fine-tuned for, as the "
+      "run_*.py scripts do with --do_export.",
     )
   with flag_groups.flag_group("onnx and litert"):
     flags.DEFINE_enum(
@@ -110,10 +108,11 @@ def main(_) -> None:
 
 def _write_saved_models(settings, config, export_dir: str) -> None:
   """Writes TensorFlow's models into a folder."""
-  model = (settings.init_checkpoint, settings.vocab_file, settings.do_lower_case)
   if settings.task_model:
-    exports.export_task_model(export_dir, config, *model, json.loads(settings.task_model))
-  exports.export_hub_models(
+    described = model_exports.describe(settings, config)
+    model_exports.export_task_model(export_dir, described, settings.init_checkpoint)
+  model = (settings.init_checkpoint, settings.vocab_file, settings.do_lower_case)
+  model_exports.export_hub_models(
     export_dir, config, *model, settings.max_seq_length, settings.tf_text_tokenizer
   )
   logging.info("Use them with hub.KerasLayer; %s serves as --init_checkpoint.", settings.export_dir)

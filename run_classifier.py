@@ -524,20 +524,6 @@ class Classification(Task):
       texts_of(data.examples),
     )
 
-  def export_options(self):
-    """Returns what the labels mean, and whether the task is one of pairs."""
-    # One pair shows a task of pairs; a run that only exports has read no examples yet.
-    sets = (data.examples for split in self._sets.values() for data in split)
-    examples = next(filter(None, sets), None)
-    examples = examples or self.processor.get_train_examples(self.settings.data_dir)
-    return {
-      "label_names": self.labels,
-      "problem_type": self.problem_type,
-      "windows": self.windows,
-      "task_name": self.settings.task_name,
-      "is_pair": any(example.text_b for example in examples),
-    }
-
 
 # ---------------------------------------------------------------------------------------------
 # The job.

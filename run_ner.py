@@ -316,10 +316,6 @@ class Tagging(Task):
         self.scheme,
       )
 
-  def export_options(self):
-    """Returns the labels, and how windows are cut."""
-    return {"label_names": self.labels, "doc_stride": self.settings.doc_stride}
-
 
 def _model_scheme(settings: run_settings.RunSettings) -> str:
   return settings.model_scheme or label_schemes.scheme_to_learn(settings.label_scheme)

@@ -266,10 +266,6 @@ class Similarity(Task):
       self.settings.output_dir, data.suffix, guids, outputs, ["similarity"], "regression"
     )
 
-  def export_options(self):
-    """Returns the pooling."""
-    return {"pooling": self.settings.pooling}
-
 
 def score_metrics(losses, is_real_example, cosines, scores):
   """Correlations of the cosines with the scores, and the mean loss; all are arrays `[M]`."""

@@ -19,7 +19,6 @@ in eval_results.txt. SQuAD 2.0, whose questions may have no answer, needs one fl
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
 import collections
-import dataclasses
 import time
 
 from absl import flags, logging
@@ -508,6 +507,9 @@ class QuestionAnswering(Task):
       if number % 1000 == 0:
         logging.info("Processing example: %d of %d", number, len(windows))
       results.append(self._result(window, **prediction))
+      scores = {n: value[None] for n, value in prediction.items() if n != "unique_ids"}
+      ids = self.tokenizer.convert_tokens_to_ids(window.tokens)
+      run.known_rows.add([ids], [[1] * len(ids)], scores)
     # A question's windows follow each other, in the order of its paragraph.
     windows.sort(key=lambda window: window.unique_id)
     seconds = time.monotonic() - start
@@ -569,17 +571,6 @@ class QuestionAnswering(Task):
     is_v2 = settings.version_2_with_negative
     write_answers(answers, list(map(settings.path, ANSWER_FILES)), is_v2)
     return squad_scores.known_scores(answers, is_v2, settings.predict_file, settings.answer_scores)
-
-  def export_options(self):
-    """Returns how paragraphs are read, and how answers are chosen."""
-    names = ("doc_stride", "max_query_length", "n_best_size", "max_answer_length")
-    return {
-      **{name: self.settings.values[name] for name in names},
-      "version_2_with_negative": self.settings.version_2_with_negative,
-      "null_score_diff_threshold": self.settings.null_score_diff_threshold,
-      "mask_padding": self.settings.pad_to_longest,
-      "head": dataclasses.asdict(self.answer_head),
-    }
 
 
 main = engine.main_of(QuestionAnswering)

@@ -123,10 +123,6 @@ class MultipleChoice(Task):
       texts={"context": [each.context for each in examples], "choice": chosen},
     )
 
-  def export_options(self):
-    """Returns none: the length says it all."""
-    return {}
-
 
 define_flags, main = MultipleChoice.define_flags, engine.main_of(MultipleChoice)
 

@@ -208,7 +208,7 @@ def load_tokenizer(
   if do_lower_case is None:
     do_lower_case = stated.do_lower_case is not False
   if kind := tokenizer_kinds.of(vocab_file):
-    return kind.TOKENIZER(vocab_file, do_lower_case, special_tokens)
+    return kind(vocab_file, do_lower_case, special_tokens)
   return FullTokenizer(vocab_file, do_lower_case, special_tokens, **stated.splitting)
 
 
@@ -324,13 +324,18 @@ class FullTokenizer(Tokenizer):
     """
     if not spm_model_file:
       return cls(vocab_file, do_lower_case)
-    kind = tokenizer_kinds.named(vocabulary_kind.SENTENCE_PIECES)
-    return kind.TOKENIZER(spm_model_file, do_lower_case, preprocess=False)
+    from bert.text.sentence_pieces import SentencePieceTokenizer
+
+    return SentencePieceTokenizer(spm_model_file, do_lower_case, preprocess=False)
 
   def tokenize(self, text: str | bytes) -> list[str]:
     """Returns the tokens of `text`, without `[CLS]` and `[SEP]`."""
     look_up = self._look_up("tokens") or self._tokenize_step_by_step
     return self._around_special_tokens(look_up, str, convert_to_unicode(text))
+
+  def text_to_ids(self, text: str | bytes) -> list[int]:
+    """Computes `convert_tokens_to_ids(tokenize(text))`, without a list of tokens on the way."""
+    return self.texts_to_ids([text])[0]
 
   def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
     """`text_to_ids` of each text."""

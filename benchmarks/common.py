@@ -98,9 +98,9 @@ def _model_folder(model: str) -> str:
 
 def checkpoint_in(folder: str | os.PathLike) -> str:
   """The prefix of the checkpoint in a folder, which the original needs."""
-  from bert.checkpoints import numpy_reader
+  from bert.checkpoints import finding
 
-  return numpy_reader.find_prefix(folder)
+  return finding.find_checkpoint(folder)
 
 
 def check_peer(python: str) -> None:

@@ -17,12 +17,12 @@ class ExactEncoder:
 
   def __init__(self, folder: pathlib.Path):
     """Reads a checkpoint of the original's format and its `bert_config.json`."""
-    from bert.checkpoints import numpy_reader
+    from bert.checkpoints import finding, numpy_reader
 
     self._config = json.loads((folder / "bert_config.json").read_text(encoding="utf-8"))
     if self._config["hidden_act"] != "gelu":
       raise ValueError(f"{folder}: hidden_act is {self._config['hidden_act']!r}, not 'gelu'.")
-    self._values = numpy_reader.CheckpointReader(numpy_reader.find_prefix(folder))
+    self._values = numpy_reader.CheckpointReader(finding.find_checkpoint(folder))
 
   def __call__(self, input_ids: Sequence[int]) -> np.ndarray:
     """The vectors of a text's pieces: float64 `[S, W]`."""

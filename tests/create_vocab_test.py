@@ -5,18 +5,22 @@ Alone: python -m pytest tests/create_vocab_test.py (20 seconds, half of them to 
 
 import collections
 import gzip
+import itertools
+import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import warnings
 
 import pytest
+import tokenizers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bert import create_vocab, tokenization
-from bert.text import text_files, vocabulary, word_counts
+from bert.text import corpus, text_files, vocabulary, word_counts
 from tests.kit.paths import ROOT, SAMPLE_TEXT
 from tests.kit.script_runs import Script
 
@@ -129,11 +133,11 @@ def test_compressed_text(text, tmp_path):
 
 def test_long_lines_are_taken_in_parts(tmp_path, monkeypatch):
   monkeypatch.setattr(word_counts, "_WORDS_AT_ONCE", 7)
+  parts = corpus.parts
+  monkeypatch.setattr(corpus, "parts", lambda line: parts(line, limit=30))
   path = tmp_path / "line.txt"
   path.write_text("one  two three " * 50)
   assert word_counts.count_words([str(path)]).words == {"one": 50, "two": 50, "three": 50}
-  parts = list(word_counts._split_at_spaces("a b  c d", limit=2))
-  assert parts == [["a", "b"], ["", "c"], ["d"]]
 
 
 def test_invalid_utf8_is_counted_or_refused(tmp_path):
@@ -183,7 +187,7 @@ def test_size_and_order(learned):
   assert set(kinds[:first_continuation]) == {(False, False)}
   assert set(kinds[first_continuation:first_piece]) == {(True, False)}
   assert all(is_long for _, is_long in kinds[first_piece:])
-  assert "the" in tokens[first_piece + 8 : first_piece + 13]
+  assert "the" in tokens[first_piece + 8 : first_piece + 18]
 
 
 @pytest.mark.parametrize("vocab_size", [280, 281, 310, 777])
@@ -211,17 +215,63 @@ def test_bytes_are_always_the_same(text, learned, tmp_path):
   assert path.read_bytes() == learned[0].read_bytes()
 
 
-def test_order_of_the_text_changes_nothing(text):
+def test_order_of_the_text_changes_nothing(text, monkeypatch):
   """Of words and characters that are equally frequent, always the same ones are left out."""
   counts = word_counts.count_words([str(text)])
   backward = word_counts.WordCounts(
     words=collections.Counter(dict(reversed(counts.words.items()))),
     characters=collections.Counter(dict(reversed(counts.characters.items()))),
   )
-  limits = {"max_unique_chars": 50, "max_input_words": 150, "min_count": 1}
+  limits = {"max_unique_chars": 50, "min_count": 1}
+  everything = vocabulary.learn_vocabulary(counts, 200, **limits)
+  monkeypatch.setattr(vocabulary, "_MAX_WORDS", 90)
   forward = vocabulary.learn_vocabulary(counts, 200, **limits)
-  assert vocabulary.learn_vocabulary(backward, 200, **limits) == forward
-  assert vocabulary.learn_vocabulary(counts, 200, **{**limits, "max_input_words": 90}) != forward
+  assert vocabulary.learn_vocabulary(backward, 200, **limits) == forward != everything
+
+
+def byte_pair_encoding(words, size, min_count):
+  """The algorithm by definition: the most frequent pair of neighbours becomes one, repeatedly."""
+  split = {word: list(word) for word in words}
+  tokens = sorted(set(itertools.chain(*words)))
+  while len(tokens) < size:
+    pairs = collections.Counter()
+    for word, parts in split.items():
+      for pair in itertools.pairwise(parts):
+        pairs[pair] += words[word]
+    order = {token: index for index, token in enumerate(tokens)}
+    best = min(pairs, key=lambda pair: (-pairs[pair], *map(order.get, pair)), default=None)
+    if best is None or pairs[best] < min_count:
+      break
+    tokens += ["".join(best)] * ("".join(best) not in order)
+    for parts in split.values():
+      for index in reversed(range(len(parts) - 1)):
+        if tuple(parts[index : index + 2]) == best:
+          parts[index : index + 2] = ["".join(best)]
+  return tokens
+
+
+@pytest.mark.parametrize("occurrences_at_once", [1, 7, 1000])
+def test_the_most_frequent_pairs_are_joined(occurrences_at_once, monkeypatch):
+  monkeypatch.setattr(vocabulary, "_AT_ONCE", occurrences_at_once)
+  rng = random.Random(7)
+  for _ in range(50):
+    # No letter twice in a row: which of three equal ones are joined is not what this is about.
+    words = {
+      "".join(rng.sample("abcdefgh", rng.randint(1, 8))): rng.randint(1, 30) for _ in "x" * 9
+    }
+    found = vocabulary._merged(words, 30, min_count=5)
+    assert found == byte_pair_encoding(words, 30, min_count=5)
+
+
+def test_large_counts_are_scaled(monkeypatch):
+  words = {"low": 5_000_000, "lower": 3_000_000, "new": 2_000_000, "rarely": 1}
+  fed = []
+  repeated = vocabulary._repeated
+  monkeypatch.setattr(vocabulary, "_repeated", lambda c: fed.extend(repeated(c)) or fed)
+  monkeypatch.setattr(vocabulary, "_MAX_OCCURRENCES", 1000)
+  found = vocabulary._merged(words, 14, min_count=2)
+  assert sum(len(text.split()) for text in fed) == 1001
+  assert {"low", "lower", "new"} <= set(found)
 
 
 def test_too_small_for_the_characters(text, tmp_path):
@@ -325,6 +375,48 @@ def test_other_lines_stay_as_they_are(domain, tmp_path):
   assert new[7] != "[unused0]"
 
 
+UNUSED = "\n".join(
+  ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"[unused{n}]" for n in range(20)), ""]
+)
+
+
+@pytest.mark.parametrize("stated_in", ["tokenizer_config.json", "tokenizer.json"])
+def test_settings_beside_the_old_vocabulary_are_kept(tmp_path, stated_in):
+  (tmp_path / "old").mkdir()
+  old = tmp_path / "old" / "vocab.txt"
+  old.write_text(UNUSED)
+  if stated_in == "tokenizer.json":
+    tokenizer = tokenizers.BertWordPieceTokenizer(str(old), strip_accents=False)
+    tokenizer.save(str(old.with_name(stated_in)))
+  else:
+    old.with_name(stated_in).write_text('{"strip_accents": false, "do_lower_case": true}')
+  text = tmp_path / "text"
+  text.write_text("Märchen\n" * 5, "utf-8")
+  new, _ = create(tmp_path / "new" / "vocab.txt", input_file=text, extend=old)
+  assert "märchen" in new
+  tokenizer = tokenization.load_tokenizer(str(tmp_path / "new" / "vocab.txt"), True)
+  assert tokenizer.tokenize("Märchen") == ["märchen"]
+  (tmp_path / "new" / "tokenizer_config.json").write_text('{"strip_accents": true}')
+  code, errors = run(input_file=text, output_file=tmp_path / "new" / "vocab.txt", extend=old)
+  assert code == 1
+  assert "states other settings than are beside --extend. Write to another" in errors
+
+
+def test_the_case_beside_the_old_vocabulary_counts(tmp_path):
+  (tmp_path / "old").mkdir()
+  old = tmp_path / "old" / "vocab.txt"
+  old.write_text(UNUSED)
+  old.with_name("tokenizer_config.json").write_text('{"do_lower_case": false}')
+  text = tmp_path / "text"
+  text.write_text("Word\n" * 5)
+  new, _ = create(tmp_path / "new" / "vocab.txt", input_file=text, extend=old)
+  assert "Word" in new
+  stated = json.loads((tmp_path / "new" / "tokenizer_config.json").read_text())
+  assert stated["do_lower_case"] is False
+  new, _ = create(tmp_path / "v", input_file=text, extend=old, do_lower_case=True)
+  assert "word" in new
+
+
 def test_too_few_unused_lines(learned, domain, tmp_path):
   flags = {"input_file": domain, "output_file": tmp_path / "v"}
   code, errors = run(**flags, extend=learned[0], num_new=5)
@@ -375,6 +467,14 @@ def test_bad_input(no_work, tmp_path, settings, message):
   assert message in errors
   assert "Traceback" not in errors
   assert not (tmp_path / "vocab.txt").exists()
+
+
+@pytest.mark.usefixtures("no_work")
+def test_the_library_is_missed_before_the_text_is_read(text, tmp_path, monkeypatch):
+  monkeypatch.setitem(sys.modules, "tokenizers", None)
+  code, errors = run(input_file=text, output_file=tmp_path / "v")
+  assert code == 1
+  assert 'Install it: pip install "bert-alive[roberta]"' in errors
 
 
 def test_a_failed_run_keeps_the_old_file(text, tmp_path):

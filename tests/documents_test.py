@@ -85,7 +85,6 @@ def test_programs_import_what_is_there(page):
       for node in ast.walk(ast.parse(block.code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "bert":
           where = f"{name_of(page)}:{block.line}"
-          assert node.module in known, f"{where}: {node.module}"
           module = importlib.import_module(node.module)
           for alias in node.names:
             name = f"{node.module}.{alias.name}"

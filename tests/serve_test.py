@@ -4,6 +4,8 @@ Alone: python -m pytest tests/serve_test.py (seconds; `-m ci`: a minute)
 """
 
 import base64
+import contextlib
+import http.client
 import json
 import os
 import re
@@ -202,7 +204,7 @@ TEXTS = ["ada bob.", "cat dog, ada.", "elk"]
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
-  """Exports of a tiny classifier and of a tiny encoder, as ONNX."""
+  """Exports of a tiny classifier and of a tiny encoder, as ONNX, also with weights of 8 bits."""
   from tests.kit import every_script
 
   folder = every_script.write_files(tmp_path_factory.mktemp("files"))
@@ -213,6 +215,7 @@ def exports(tmp_path_factory):
       init_checkpoint=model,
       export_dir=folder / name,
       format="onnx",
+      int8=True,
       max_seq_length=16,
     )
   return folder
@@ -222,7 +225,7 @@ def exports(tmp_path_factory):
 def program(exports, tmp_path_factory):
   found = Program(
     tmp_path_factory.mktemp("program"),
-    f"--model=tables={exports / 'classifier'}",
+    f"--model=tables={exports / 'classifier'},int8",
     f"--model=words={exports / 'encoder'}",
     "--log_format=json",
   )
@@ -230,17 +233,17 @@ def program(exports, tmp_path_factory):
   found.kill()
 
 
-def predictor(exports, name):
+def predictor(exports, name, precision="float32"):
   from bert.predicting.predictor import Predictor
 
-  return Predictor.load(exports / name)
+  return Predictor.load(exports / name, precision=precision)
 
 
 @pytest.mark.ci
 def test_every_route_answers_as_a_predictor(program, exports):
   vectors = np.stack(predictor(exports, "encoder")(TEXTS))
   units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-  answers = predictor(exports, "classifier")(TEXTS)
+  answers = predictor(exports, "classifier", "int8")(TEXTS)
   close = {"rtol": 0, "atol": 1e-5}
 
   body = {"input": TEXTS, "model": "words"}
@@ -281,10 +284,20 @@ def test_what_is_served_is_said(program):
   models = program.ask("GET", "/info")["models"]
   assert [each["abilities"] for each in models] == [["answers"], ["vectors", "token_vectors"]]
   assert {each["engine"] for each in models} == {"onnxruntime"}
-  assert {each["precision"] for each in models} == {"float32"}
+  assert [each["precision"] for each in models] == ["int8", "float32"]
   assert b"te_request_count" in program.ask("GET", "/metrics")
   assert "/v1/models/tables:predict" in program.ask("GET", "/openapi.json")["paths"]
-  assert "tables (onnxruntime, float32): answers" in program.out.read_text()
+  assert "tables (onnxruntime, int8): answers" in program.out.read_text()
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+  ("host", "status"), [("localhost:8080", 200), ("[::1]", 200), ("other.example", 403)]
+)
+def test_a_page_whose_name_leads_here_gets_nothing(program, host, status):
+  with contextlib.closing(http.client.HTTPConnection("127.0.0.1", program.port)) as connection:
+    connection.request("GET", "/info", headers={"Host": host})
+    assert connection.getresponse().status == status
 
 
 @pytest.mark.ci

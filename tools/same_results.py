@@ -53,6 +53,9 @@ ON_PURPOSE: dict[str, str] = {
   r"groups|inner_group_num|layer_norm_eps|pad_token_id|transformers_heads)$": (
     "the fingerprint has every value of the configuration that decides what weights compute"
   ),
+  r"\.state\.json: state/fingerprint/(strip_accents|tokenize_chinese_chars)$": (
+    "the fingerprint has how words are split"
+  ),
   r"flags\.json: plugin$": "every script has --plugin",
   r"(flags\.json: |report\.html: flags/|run\.json: settings/|state/(informative|fingerprint)/)"
   rf"({_RETIRED})$": ("flags that are gone"),
@@ -73,6 +76,9 @@ ON_PURPOSE: dict[str, str] = {
   r"gflop_per_example|total_GFLOP": "FLOPs are not counted",
   r"^(pretraining|distillation_records).*report\.html: (examples|missing)": (
     "reports of pre-training guess no words"
+  ),
+  r"report\.html: (examples|missing)": (
+    "a run's report is made of what its evaluation computed, and explains fewer answers"
   ),
   r"report\.html: failure$": "the report of a single run says why its model failed",
   r"^classifier_many/out/((features|ensemble|soup)/|results\.json: (ensemble|soup)|results\.png"
@@ -211,7 +217,7 @@ def _values_in(path: pathlib.Path) -> dict[str, Any]:
     return {f"{tag} {step}": value for step, tags in steps.items() for tag, value in tags.items()}
   if path.suffix == ".index":
     reader = CheckpointReader(str(path.with_suffix("")))
-    return {name: reader.read(name) for name in reader.shapes}
+    return {name: reader.read(name) for name in reader.contents}
   if path.suffix == ".npz":
     with np.load(path) as arrays:
       return dict(arrays)

@@ -93,7 +93,7 @@ def list_checkpoints(directory: str) -> list[tuple[int, str]]:
   return sorted(whole.items())
 
 
-def find(path: str | os.PathLike) -> Checkpoint:
+def find(path: str | os.PathLike, family: str | None = None) -> Checkpoint:
   """Finds and opens the whole checkpoint, of BERT's names, that `--init_checkpoint=path` means.
 
   Args:
@@ -103,6 +103,7 @@ def find(path: str | os.PathLike) -> Checkpoint:
       transformers saved, with its `model.safetensors`, `tf_model.h5` or `pytorch_model.bin`, the
       first of these that is there; one of these files; or the name of a released model, see
       `model_source.identify`.
+    family: `model_type` of a file of transformers without a `config.json` beside it.
 
   Raises:
     CheckpointError: nothing was found; the message lists what exists, and what to do.
@@ -110,7 +111,7 @@ def find(path: str | os.PathLike) -> Checkpoint:
   """
   kind, place = model_source.located(path)
   is_file = kind in (Kind.CHECKPOINT, Kind.FILE)
-  checkpoint = open_checkpoint(place) if is_file else _open_in_folder(place)
+  checkpoint = open_checkpoint(place, family) if is_file else _open_in_folder(place, family)
   check_named(checkpoint.prefix, checkpoint.contents)
   return checkpoint
 
@@ -120,7 +121,7 @@ def find_checkpoint(path: str | os.PathLike) -> str:
   return find(path).prefix
 
 
-def _open_in_folder(folder: str) -> Checkpoint:
+def _open_in_folder(folder: str, family: str | None) -> Checkpoint:
   if is_saved_model(folder):
     return _open_saved_model(folder)
   trained = _open_best(folder) or _open_latest(folder)
@@ -135,7 +136,7 @@ def _open_in_folder(folder: str) -> Checkpoint:
   if prefixes:
     raise CheckpointError(f"{folder} has several checkpoints, name one: {abbreviate(prefixes, 10)}")
   if weights := formats.find_weights(folder):
-    return open_checkpoint(weights)
+    return open_checkpoint(weights, family)
   raise CheckpointError(
     f"{folder} has no checkpoint (no *.index file).{model_source.nearby(folder)}"
   )

@@ -1,7 +1,7 @@
 """The formats of checkpoints that other programs write, one module each.
 
   formats.of("bert/model.safetensors").open_weights("bert/model.safetensors").contents
-  formats.of("bert_model.ckpt")      # None: a bundle of TensorFlow's, which `reading.py` reads
+  formats.of("bert_model.ckpt")      # None: a bundle of TensorFlow's, see `numpy_reader.py`
 
 A file shows its format by its ending, or by a mark inside. Only this module imports the module of a
 format, when such a file is met: a run that starts from a checkpoint of the original or of this
@@ -64,8 +64,11 @@ class Weights(Protocol):
 class Format(Protocol):
   """The functions that the module of a format has; all raise `CheckpointError`s."""
 
-  def open_weights(self, path: str) -> Weights:
-    """Opens a file, after checking that it is whole; values are read later."""
+  def open_weights(self, path: str, family: str | None = None) -> Weights:
+    """Opens a file, after checking that it is whole; values are read later.
+
+    `family` is the `model_type` where no configuration says it.
+    """
 
   def read_facts(self, path: str) -> dict[str, Any]:
     """Returns what is known of the task, as `reading.read_facts`."""

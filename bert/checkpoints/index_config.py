@@ -10,19 +10,21 @@ needed here.
 import os
 from typing import Any
 
-from bert.checkpoints import model_garden, numpy_reader
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL, INDEX_SUFFIX, is_saved_model
+from bert.checkpoints import finding, model_garden, model_source
+from bert.checkpoints.bundle_files import INDEX_SUFFIX
 from bert.checkpoints.families import FILES
-from bert.io import filesystem
+from bert.checkpoints.numpy_reader import CheckpointReader
 
 
 def index_of(weights: str | os.PathLike) -> str | None:
   """Finds the index that stands for the configuration of weights; None for other models.
 
-  Weights are a prefix, a folder with one checkpoint, or that of a SavedModel.
+  Weights are a prefix, a folder with a checkpoint, or that of a SavedModel.
   """
   try:
-    prefix = _prefix_of(os.fsdecode(weights))
+    if not model_source.on_disk(os.fsdecode(weights)):
+      return None
+    prefix = finding.find_checkpoint(weights)
     has_sizes = _sizes_of(prefix) is not None or model_garden.holds_encoder(prefix)
   except (ValueError, OSError):  # whoever reads the weights says what is wrong
     return None
@@ -38,8 +40,8 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
   prefix = os.fsdecode(path).removesuffix(INDEX_SUFFIX)
   if sizes := _sizes_of(prefix):
     return sizes
-  if weights := model_garden.open_weights(prefix):
-    return model_garden.config_of(weights)
+  if encoder := model_garden.open_encoder(prefix):
+    return model_garden.config_of(prefix, encoder)
   raise ValueError(
     f"{path} has no encoder of ELECTRA (electra/...) or of the Model Garden, whose sizes are known "
     "from its shapes. Give a bert_config.json."
@@ -48,11 +50,6 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
 
 def _sizes_of(prefix: str) -> dict[str, Any] | None:
   """Makes the configuration of a checkpoint whose family publishes none."""
-  shapes = numpy_reader.CheckpointReader(prefix).shapes
+  contents = CheckpointReader(prefix).contents
+  shapes = {name: tuple(shape) for name, (shape, _) in contents.items()}
   return next(filter(None, (files.sizes_of(shapes) for files in FILES.values())), None)
-
-
-def _prefix_of(weights: str) -> str:
-  if filesystem.is_folder(weights) and is_saved_model(weights):
-    return os.path.join(weights, IN_SAVED_MODEL)
-  return numpy_reader.find_prefix(weights)

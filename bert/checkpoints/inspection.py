@@ -48,7 +48,7 @@ def _natural_order(name: str) -> list:
 
 
 def _total(contents, names) -> str:
-  sizes = [(math.prod(contents[name][0]), contents[name][1].size) for name in names]
+  sizes = [(math.prod(contents[name][0]), contents[name][1].itemsize) for name in names]
   size_mb = sum(count * width for count, width in sizes) / 1e6
   count = sum(count for count, _ in sizes)
   return f"{len(sizes)} tensors, {count:,} parameters, {size_mb:,.1f} MB"

@@ -1,16 +1,23 @@
-"""Assigns the values of a checkpoint to variables by name: all of them, or those it contains.
+"""Assigns the values of a checkpoint to variables by name, whatever framework they are of.
 
-restore("out/model.ckpt-20", variables)               # to continue a run
-report = init_from_checkpoint("bert_model.ckpt", variables)  # to start one
-print(report.summary())
+  restore("out/model.ckpt-20", variables)                      # to continue a run
+  report = init_from_checkpoint("bert_model.ckpt", variables)  # to start one
+  report = load(model.checkpoint_variables(), "uncased_L-12_H-768_A-12")   # of a Keras model
+  print(report.summary())
+
+A variable has `shape`, `dtype` and `assign`. This module needs no TensorFlow, except to assign
+variables of TensorFlow.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-import tensorflow as tf
+import numpy as np
 from absl import logging
 
-from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints import finding, keras_file, model_files, model_source
+from bert.checkpoints.bundle_files import KERAS_SUFFIX, CheckpointError
 from bert.checkpoints.load_report import (
   LoadReport,
   Mismatch,
@@ -18,12 +25,29 @@ from bert.checkpoints.load_report import (
   encoder_scope,
   is_training_state,
 )
-from bert.checkpoints.reading import Checkpoint, check_named, open_checkpoint
+from bert.checkpoints.model_sizes import describe_differences
+from bert.checkpoints.reading import Checkpoint, Contents, check_named, open_checkpoint
 from bert.io.wording import counted
 from bert.model import families
+from bert.model.configuration import BertConfig
+
+Assign = Callable[[Any, np.ndarray], None]  # gives a variable its value
 
 
-def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
+# ---------------------------------------------------------------------------------------------
+# Variables of TensorFlow.
+
+
+def _assign_once(variable, value: np.ndarray) -> None:
+  """Assigns a value to a variable of TensorFlow, also while a function is traced."""
+  import tensorflow as tf
+
+  # Lifted out of the traced function: a value read while tracing is not assigned in each step.
+  with tf.init_scope():
+    variable.assign(tf.cast(value, variable.dtype))
+
+
+def restore(prefix: str, variables: Mapping[str, Any], assign: Assign = _assign_once) -> None:
   """Assigns every variable its value in the checkpoint; nothing may be missing or differ.
 
   All names, shapes and types are compared before the first value is read. Values are read and
@@ -32,6 +56,7 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
   Args:
     prefix: the checkpoint's prefix.
     variables: name in the checkpoint -> variable. `global_step` may be int32 or int64.
+    assign: gives a variable its value.
 
   Raises:
     CheckpointError: a variable is missing or differs in shape or type; or a file is damaged.
@@ -45,23 +70,22 @@ def restore(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
     if name in contents and not _fits_exactly(name, contents[name], variable)
   ]
   if missing or mismatched:
-    lines = [f"{prefix} does not fit this model:"]
-    lines += [f"{name}: not in the checkpoint" for name in missing]
-    lines += map(str, mismatched)
-    raise CheckpointError("\n  ".join(lines))
+    lines = [*map(str, mismatched), *(f"{name}: not in the checkpoint" for name in missing)]
+    raise _misfit(prefix, contents, variables, lines)
   # Evaluation has no slots, so those of the checkpoint are not worth a line.
   trains = any(map(is_training_state, variables))
   unused = [n for n in contents if n not in variables and (trains or not is_training_state(n))]
   if unused:
     logging.info("%s: %s not used: %s", prefix, counted(len(unused), "tensor"), abbreviate(unused))
   for name, variable in variables.items():
-    _assign(variable, checkpoint, name)
+    assign(variable, checkpoint.read(name))
 
 
 def init_from_checkpoint(
   prefix: str | Checkpoint,
-  variables: Mapping[str, tf.Variable],
+  variables: Mapping[str, Any],
   required_scope: str | None = None,
+  assign: Assign = _assign_once,
 ) -> LoadReport:
   """Assigns values by name to the variables that the checkpoint has; the others keep theirs.
 
@@ -74,6 +98,7 @@ def init_from_checkpoint(
     variables: name in the checkpoint -> variable.
     required_scope: name prefix of variables whose shape must match if the checkpoint has them; by
       default that of the model's encoder.
+    assign: gives a variable its value.
 
   Returns:
     A report of what was loaded. Print its `summary()`.
@@ -83,78 +108,251 @@ def init_from_checkpoint(
       in the checkpoint, or a file is damaged. Nothing is assigned, except in the last case.
   """
   checkpoint = prefix if isinstance(prefix, Checkpoint) else open_checkpoint(prefix)
-  prefix, contents = checkpoint.prefix, checkpoint.contents
-  check_named(prefix, contents)
-  if required_scope is None:
-    required_scope = encoder_scope(variables)
+  check_named(checkpoint.prefix, checkpoint.contents)
   weights = {name: v for name, v in variables.items() if not is_training_state(name)}
-  common = [name for name in weights if name in contents]
+  report = _compare(checkpoint.prefix, checkpoint.contents, weights, required_scope)
+  required = [m for m in report.mismatched if m.name.startswith(report.required_scope)]
+  if required:
+    raise _misfit(checkpoint.prefix, checkpoint.contents, weights, list(map(str, required)))
+  body = [name for name in weights if name.startswith(report.required_scope)] or list(weights)
+  if not set(body) & set(checkpoint.contents):
+    raise _nothing_common(checkpoint.prefix, body, checkpoint.contents)
+  for name in report.loaded:
+    assign(weights[name], checkpoint.read(name))
+  return report
+
+
+# ---------------------------------------------------------------------------------------------
+# Variables of Keras.
+
+_GENERATOR, _GENERATOR_HEAD = "generator/", "generator_predictions/"  # of ELECTRA
+
+
+def original_names(layer: Any, scope: str) -> dict[str, Any]:
+  """Returns the weights of a layer by the original's names.
+
+  A name is the variable's path with the layer's name replaced by `scope`.
+
+  Args:
+    layer: a built layer of Keras.
+    scope: such as `bert`; empty for variables without a scope, such as those of a classifier.
+  """
+  names = {}
+  for variable in layer.weights:
+    name = variable.path.removeprefix(layer.path + "/")
+    names[f"{scope}/{name}" if scope else name] = variable
+  return names
+
+
+def load(
+  variables: Mapping[str, Any],
+  path: str | os.PathLike,
+  skip_mismatch: bool = True,
+  allowed_missing: tuple[str, ...] = (),
+  family: str | None = None,
+  warn: Callable[[str], None] | None = None,
+) -> LoadReport:
+  """Loads variables from a file.
+
+  Args:
+    variables: name in the file -> variable.
+    path: what `finding.find` takes, or a `.keras` file.
+    skip_mismatch: warn of variables that are missing or differ in shape; otherwise raise an error.
+    allowed_missing: prefixes of names that may be missing without a warning.
+    family: `model_type` of a file of transformers without a `config.json` beside it.
+    warn: logs the warning; by default absl does.
+
+  Raises:
+    ValueError: the file cannot be read or contains none of the variables; or `skip_mismatch` is
+      False and a variable is missing or differs in shape. No variable is assigned then.
+  """
+  contents, read = _open(path, family)
+  places = _places(variables, contents)
+  contents = {name: contents[place] for name, place in places.items()}
+  source = os.fsdecode(path)
+  report = _compare(source, contents, variables)
+  if not report.loaded:
+    raise _nothing_common(source, variables, contents, report.mismatched)
+  skipped = [line for line in report.skipped() if not line.startswith(allowed_missing or ("\0",))]
+  if skipped and not skip_mismatch:
+    raise _misfit(source, contents, variables, skipped)
+  if skipped:
+    cause = describe_differences(_shapes(contents), _shapes_of_variables(variables))
+    start = f"{cause}: {source}" if cause else source
+    reason = " (they are missing, or the shapes did not match)" if report.mismatched else ""
+    count = counted(len(skipped), "variable")
+    text = "\n  ".join([f"{start}: {count} skipped, left random{reason}:", *skipped])
+    (warn or logging.warning)(text)
+  for name in report.loaded:
+    variables[name].assign(read(places[name]))
+  return report
+
+
+def open_weights(
+  path: str | os.PathLike, family: str | None = None
+) -> tuple[dict[str, tuple], Callable[[str], np.ndarray]]:
+  """Opens a file: shapes by name, and a function that reads a value by name; see `load`.
+
+  Raises:
+    ValueError: there are no weights of a BERT at this path.
+  """
+  contents, read = _open(path, family)
+  return {name: tuple(shape) for name, (shape, _) in contents.items()}, read
+
+
+def _open(path, family) -> tuple[Contents, Callable[[str], np.ndarray]]:
+  path = model_source.local_path(path)
+  if path.endswith(KERAS_SUFFIX):
+    return keras_file.open_variables(path)
+  checkpoint = finding.find(path, family)
+  return checkpoint.contents, checkpoint.read
+
+
+def _places(wanted: Iterable[str], found: Iterable[str]) -> dict[str, str]:
+  """Maps the model's name of each variable in a file to its name there.
+
+  They differ in checkpoints of ELECTRA: the name of a head's task is free, and a model with the
+  head for masked tokens is the generator, if the file has both models of pre-training.
+  """
+  places = {name: name for name in found}
+  if has_generator(found) and any(name.startswith(_GENERATOR_HEAD) for name in wanted):
+    scope = encoder_scope(wanted)
+    discriminator = [name for name in places if name.startswith(scope)]
+    for name in discriminator:
+      if not name.startswith(f"{scope}embeddings/"):
+        del places[name]
+    own = [name for name in found if name.startswith(_GENERATOR)]
+    places |= {scope + name.removeprefix(_GENERATOR): places.pop(name) for name in own}
+  task, theirs = _task_scope(wanted), _task_scope(found)
+  if task and theirs:
+    own = [name for name in found if name.startswith(theirs)]
+    places |= {task + name.removeprefix(theirs): places.pop(name) for name in own}
+  return places
+
+
+def has_generator(names: Iterable[str]) -> bool:
+  """Checks whether a checkpoint has the generator of an ELECTRA beside the discriminator."""
+  return any(name.startswith(_GENERATOR) for name in names)
+
+
+def _task_scope(names) -> str | None:
+  """Finds the scope of the only head of an ELECTRA."""
+  heads = [name for name in names if name.startswith("task_specific/")]
+  scopes = {"/".join(name.split("/")[:2]) + "/" for name in heads}
+  return scopes.pop() if len(scopes) == 1 else None
+
+
+def read_config(path: str | os.PathLike) -> BertConfig:
+  """Reads the `bert_config.json`, or transformers' `config.json`, beside weights.
+
+  A `.keras` file contains its sizes.
+
+  Raises:
+    ValueError: there is no such file, or it is invalid.
+  """
+  path = model_source.local_path(path)
+  if path.endswith(KERAS_SUFFIX):
+    return BertConfig.from_dict(keras_file.describe(path).config)
+  file = model_files.find(path).config
+  if file is None:
+    folder = model_files.folder_of(path)
+    raise ValueError(f"{folder} has no bert_config.json; pass the model's sizes to BERT(...).")
+  return BertConfig.from_json_file(file)
+
+
+def vocabulary_sizes(path: str | os.PathLike) -> dict[str, int]:
+  """Returns `vocab_size` and `type_vocab_size` of weights; empty if they are unknown."""
+  try:
+    shapes, _ = open_weights(path)
+  except ValueError:
+    return {}  # loading reports the error
+  tables = {"vocab_size": "word_embeddings", "type_vocab_size": "token_type_embeddings"}
+  scopes = {family.scope for family in families.FAMILIES.values()}
+  return {
+    size: shapes[name][0]
+    for size, table in tables.items()
+    for scope in scopes
+    if (name := f"{scope}/embeddings/{table}") in shapes
+  }
+
+
+# ---------------------------------------------------------------------------------------------
+# Comparing.
+
+
+def _compare(
+  source: str, contents: Contents, variables: Mapping[str, Any], required_scope: str | None = None
+) -> LoadReport:
+  """Compares a file with a model; a CheckpointError says that they are of two families."""
+  ours, theirs = families.family_of_variables(variables), families.family_of_variables(contents)
+  if ours and theirs and ours is not theirs:
+    raise CheckpointError(
+      f"{source} is of {theirs.title}, but the model is of {ours.title} by its configuration. Give "
+      f"the configuration that came with this checkpoint, or a checkpoint of {ours.title}."
+    )
+  common = [name for name in variables if name in contents]
   mismatched = [
-    _mismatch(name, contents[name], weights[name])
+    _mismatch(name, contents[name], variables[name])
     for name in common
-    if not _fits_after_cast(contents[name], weights[name])
+    if not _fits_after_cast(contents[name], variables[name])
   ]
-  _check_required(prefix, list(weights), list(contents), mismatched, required_scope)
   skipped = {mismatch.name for mismatch in mismatched}
-  loaded = [name for name in common if name not in skipped]
-  for name in loaded:
-    _assign(weights[name], checkpoint, name)
   return LoadReport(
-    source=prefix,
-    loaded=loaded,
-    missing=[name for name in weights if name not in contents],
+    source=source,
+    loaded=[name for name in common if name not in skipped],
+    missing=[name for name in variables if name not in contents],
     unexpected=[n for n in contents if n not in variables and not is_training_state(n)],
     mismatched=mismatched,
-    required_scope=required_scope,
+    required_scope=encoder_scope(variables) if required_scope is None else required_scope,
   )
 
 
-def _check_required(prefix, wanted, found, mismatched, required_scope):
-  """Checks that a checkpoint is of this model: its family, shapes of the body, common names."""
-  ours, theirs = families.family_of_variables(wanted), families.family_of_variables(found)
-  if ours and theirs and ours is not theirs:
-    raise CheckpointError(
-      f"{prefix} is of {theirs.title}, but the model is of {ours.title} by its configuration. Give "
-      f"the configuration that came with this checkpoint, or a checkpoint of {ours.title}."
-    )
-  wrong = [str(m) for m in mismatched if m.name.startswith(required_scope)]
-  if wrong:
-    raise CheckpointError(
-      f"{prefix} is of a model with other sizes (compare its bert_config.json):\n  "
-      + "\n  ".join(wrong[:10])
-      + (f"\n  and {len(wrong) - 10} more" if len(wrong) > 10 else "")
-    )
-  body = [name for name in wanted if name.startswith(required_scope)] or wanted
-  if not set(body) & set(found):
-    raise CheckpointError(
-      f"{prefix} has none of the variables that this model would take from it.\n"
-      f"  The model asks for: {abbreviate(body)}\n"
-      f"  The checkpoint has: {abbreviate(found)}"
-    )
+def _misfit(source, contents, variables, lines: list[str]) -> CheckpointError:
+  """Says why weights do not fit: which sizes differ, what to do, and the variables."""
+  cause = describe_differences(_shapes(contents), _shapes_of_variables(variables))
+  start = f"{cause}: {source} does not fit." if cause else f"{source} does not fit this model."
+  more = [f"and {len(lines) - 10} more"] if len(lines) > 10 else []
+  remedy = "Give the configuration that belongs to it, or weights of this model's sizes."
+  return CheckpointError("\n  ".join([f"{start} {remedy}", *lines[:10], *more]))
 
 
-def _mismatch(name, found, variable) -> Mismatch:
+def _nothing_common(source, wanted, found, mismatched=()) -> CheckpointError:
+  lines = [
+    f"{source} has none of the variables that this model would take from it.",
+    f"The model asks for: {abbreviate(list(wanted))}",
+    f"The checkpoint has: {abbreviate(list(found))}",
+  ]
+  return CheckpointError("\n  ".join([*lines, *map(str, mismatched[:3])]))
+
+
+def _shapes(contents: Contents) -> dict[str, list[int]]:
+  return {name: shape for name, (shape, _) in contents.items()}
+
+
+def _shapes_of_variables(variables: Mapping[str, Any]) -> dict[str, list[int]]:
+  return {name: list(variable.shape) for name, variable in variables.items()}
+
+
+def _mismatch(name: str, found, variable) -> Mismatch:
   shape, dtype = found
-  in_model = f"{variable.dtype.name} {variable.shape.as_list()}"
-  return Mismatch(name, f"{tf.as_dtype(dtype).name} {list(shape)}", in_model)
+  in_model = f"{_dtype_name(variable.dtype)} {list(variable.shape)}"
+  return Mismatch(name, f"{_dtype_name(dtype)} {list(shape)}", in_model)
 
 
-def _fits_exactly(name, found, variable) -> bool:
+def _dtype_name(dtype) -> str:
+  """Returns the name of a type of NumPy, TensorFlow or Keras."""
+  return getattr(dtype, "name", dtype)
+
+
+def _fits_exactly(name: str, found, variable) -> bool:
   shape, dtype = found
-  same_type = dtype == variable.dtype
-  if name == "global_step":
-    same_type = dtype.is_integer and variable.dtype.is_integer
-  return same_type and list(shape) == variable.shape.as_list()
+  theirs, ours = _dtype_name(dtype), _dtype_name(variable.dtype)
+  same_type = theirs == ours or (name == "global_step" and theirs[:3] == ours[:3] == "int")
+  return same_type and list(shape) == list(variable.shape)
 
 
 def _fits_after_cast(found, variable) -> bool:
   shape, dtype = found
-  same_type = dtype == variable.dtype or (dtype.is_floating and variable.dtype.is_floating)
-  return same_type and list(shape) == variable.shape.as_list()
-
-
-def _assign(variable, checkpoint, name):
-  """Reads one tensor and assigns it."""
-  # Lifted out of any traced function: a value read while tracing is assigned once, not each step.
-  with tf.init_scope():
-    variable.assign(tf.cast(checkpoint.read(name), variable.dtype))
+  theirs, ours = _dtype_name(dtype), _dtype_name(variable.dtype)
+  same_type = theirs == ours or ("float" in theirs and "float" in ours)
+  return same_type and list(shape) == list(variable.shape)

@@ -1,8 +1,7 @@
 """Encoders of the TensorFlow Model Garden, BERT's and ALBERT's, under the original's names.
 
-  weights = Weights("bert_en_uncased_L-12_H-768_A-12/variables/variables")
-  weights.contents["bert/encoder/layer_0/attention/self/query/kernel"]    # ((768, 768), ...)
-  weights.read("bert/encoder/layer_0/attention/self/query/kernel")
+  encoder = open_encoder("bert_en_uncased_L-12_H-768_A-12/variables/variables")
+  encoder.places["bert/encoder/layer_0/attention/self/query/kernel"].shape    # (768, 768)
 
 They were published as SavedModels on TensorFlow Hub and as checkpoints of TensorFlow 2
 (tensorflow/models, `official/nlp`). Both are object-based, so what counts is the names of variables
@@ -324,32 +323,21 @@ def _check_order_of_norms(prefix: str) -> None:
     )
 
 
-# ---------------------------------------------------------------------------------------------
-# Reading with NumPy.
+def open_encoder(prefix: str) -> Encoder | None:
+  """Finds the encoder in the files of a checkpoint; see `find_encoder`."""
+  reader = CheckpointReader(prefix)
+  if OBJECT_GRAPH not in reader.contents:
+    return None
+  shapes = {name: tuple(shape) for name, (shape, _) in reader.contents.items()}
+  return find_encoder(prefix, reader.read_string(OBJECT_GRAPH), shapes)
 
 
-class Weights:
-  """The tensors of an encoder and its heads of pre-training, as the original has them.
-
-  Attributes:
-    prefix: of the checkpoint.
-    encoder: see `Encoder`.
-    shapes: name in the original -> shape.
-  """
-
-  def __init__(self, prefix: str, reader: CheckpointReader):
-    """Finds the encoder; a ValueError if the checkpoint has none, or a file is damaged."""
-    self.prefix, self._reader = prefix, reader
-    found = find_encoder(prefix, reader.read_string(OBJECT_GRAPH), reader.shapes)
-    if found is None:
-      raise CheckpointError(f"{prefix} has no encoder of BERT; {READ_HERE}.")
-    self.encoder = found
-    self.shapes = {name: place.shape for name, place in found.places.items()}
-
-  def read(self, name: str) -> np.ndarray:
-    """Reads one tensor; a ValueError if it is damaged."""
-    place = self.encoder.places[name]
-    return arranged(self._reader.read(place.key), place)
+def holds_encoder(prefix: str) -> bool:
+  """Tells whether a checkpoint has an encoder of the garden."""
+  try:
+    return open_encoder(prefix) is not None
+  except ValueError:
+    return False
 
 
 def arranged(values: np.ndarray, place: Place) -> np.ndarray:
@@ -357,32 +345,17 @@ def arranged(values: np.ndarray, place: Place) -> np.ndarray:
   return np.ascontiguousarray(values.T if place.is_transposed else values).reshape(place.shape)
 
 
-def open_weights(prefix: str) -> Weights | None:
-  """Opens the `Weights` of a checkpoint; None if it is not object-based."""
-  reader = CheckpointReader(prefix)
-  return Weights(prefix, reader) if OBJECT_GRAPH in reader.shapes else None
-
-
-def holds_encoder(prefix: str) -> bool:
-  """Tells whether a checkpoint has an encoder that `open_weights` reads."""
-  try:
-    return open_weights(prefix) is not None
-  except ValueError:
-    return False
-
-
-def config_of(weights: Weights) -> dict[str, Any]:
+def config_of(prefix: str, encoder: Encoder) -> dict[str, Any]:
   """Returns the content of a configuration, from shapes and the settings beside them.
 
   Raises:
     ValueError: the number of layers is unknown, or the activation is one that BERT does not have.
   """
-  prefix = weights.prefix
   settings = _settings_beside(prefix)
   name = settings.get("activation", "Text>gelu")
   if name not in _ACTIVATIONS:
     raise CheckpointError(f"{prefix}: {_OTHER} its activation is {name}; {READ_HERE}.")
-  content = {**weights.encoder.sizes, "hidden_act": _ACTIVATIONS[name]}
+  content = {**encoder.sizes, "hidden_act": _ACTIVATIONS[name]}
   if "num_hidden_layers" not in content:
     layers = settings.get("num_layers", "")
     if not layers.isdecimal():

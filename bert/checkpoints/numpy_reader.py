@@ -1,11 +1,10 @@
-"""Reads the original's checkpoints in plain Python and NumPy: no TensorFlow is needed.
+"""Reads TensorFlow's checkpoints in plain Python and NumPy: no TensorFlow is needed.
 
-  reader = CheckpointReader(find_prefix("uncased_L-12_H-768_A-12"))
-  reader.shapes["bert/pooler/dense/bias"]       # (768,)
+  reader = CheckpointReader("uncased_L-12_H-768_A-12/bert_model.ckpt")
+  reader.contents["bert/pooler/dense/bias"]     # ([768], dtype('float32'))
   reader.read("bert/pooler/dense/bias")         # the array
 
-For programs on JAX or PyTorch. Everything else about checkpoints (writing, resuming, what a
-crash leaves behind) is in `reading.py`, `finding.py`, `loading.py` and `saving.py`, on TensorFlow.
+`reading.py` opens checkpoints of all formats; which one is meant is a question for `finding.py`.
 
 The format is TensorFlow's tensor bundle. `PREFIX.index` is a sorted table in LevelDB's format:
 blocks of (key, value), each followed by one byte for its compression and by a checksum; then a
@@ -14,21 +13,14 @@ name, the value a protocol buffer: type, shape, and place of the bytes in `PREFI
 """
 
 import math
-import os
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from bert.checkpoints.bundle_files import (
-  BEST,
-  FILE_SUFFIX,
-  CheckpointError,
-  has_left_best,
-  named_in,
-  read_pointer,
-)
+from bert.checkpoints import bundle_files, tensor_files
+from bert.checkpoints.bundle_files import CheckpointError
 from bert.io import filesystem
 from bert.io.tfrecord_bytes import masked_crc32c
 
@@ -37,18 +29,23 @@ FOOTER_BYTES = 48
 _STRING = 7  # number of this type there
 _MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
 _MAX_NUMBER = (1 << 63) - 1  # of bytes, and of values
-# Number of the type in TensorFlow's protocol buffers; the model has float32 only.
+# Number of the type in TensorFlow's protocol buffers.
 DTYPES: dict[int, np.dtype] = {
   1: np.dtype("<f4"),
   2: np.dtype("<f8"),
   3: np.dtype("<i4"),
+  4: np.dtype("u1"),
+  5: np.dtype("<i2"),
+  6: np.dtype("i1"),
   9: np.dtype("<i8"),
+  10: np.dtype("?"),
+  14: tensor_files.bfloat16(),
+  17: np.dtype("<u2"),
   19: np.dtype("<f2"),
+  22: np.dtype("<u4"),
+  23: np.dtype("<u8"),
 }
-
-
-class CheckpointReadError(ValueError):
-  """A checkpoint is missing, damaged, or of a kind that this reader does not know."""
+_OTHER = np.dtype(object)  # of texts, and of all other types
 
 
 class _Entry(NamedTuple):
@@ -61,44 +58,6 @@ class _Entry(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------
-# Finding.
-
-
-def find_prefix(path: str | os.PathLike) -> str:
-  """Returns the checkpoint prefix for `path`: a prefix, one of a checkpoint's files, or its folder.
-
-  Raises:
-    CheckpointReadError: nothing was found, or a folder has several.
-  """
-  path = os.fsdecode(path)
-  prefix = FILE_SUFFIX.sub("", path)
-  if filesystem.exists(prefix + ".index"):
-    return prefix
-  if not filesystem.is_folder(path):
-    raise CheckpointReadError(f"No checkpoint {path}: {prefix}.index does not exist.")
-  newest = os.path.join(path, _newest(path) or "")
-  best = os.path.join(path, BEST, _newest(os.path.join(path, BEST)) or "")
-  # Of a run, as in `finding.find_checkpoint`.
-  if filesystem.exists(best + ".index") and not has_left_best(newest):
-    return best
-  if filesystem.exists(newest + ".index"):
-    return newest
-  names = named_in(path)
-  if len(names) == 1:
-    return os.path.join(path, names[0])
-  found = f"several, name one: {', '.join(names)}" if names else "no *.index file"
-  raise CheckpointReadError(f"No checkpoint {path}: the folder has {found}.")
-
-
-def _newest(folder: str) -> str | None:
-  """Returns the name in the `checkpoint` file of a training run, if there is a good one."""
-  try:
-    return next(map(os.path.basename, read_pointer(folder)), None)
-  except CheckpointError:
-    return None
-
-
-# ---------------------------------------------------------------------------------------------
 # Reading.
 
 
@@ -107,51 +66,73 @@ class CheckpointReader:
 
   Attributes:
     prefix: the checkpoint's prefix.
-    shapes: name -> shape.
+    contents: name -> (shape, dtype), sorted by name; of texts the dtype is that of objects.
   """
 
   def __init__(self, prefix: str):
-    """Reads the index.
+    """Reads the index, and compares sizes: the files are whole then.
 
     Raises:
-      CheckpointReadError: it is missing or damaged, or not in the tensor bundle format.
+      CheckpointError: a file is missing or damaged, or not in the tensor bundle format.
     """
     self.prefix = prefix
+    self._shards = bundle_files.data_files(prefix)
     path = prefix + ".index"
     try:
       with filesystem.open_to_read(path) as file:
         table = dict(_table_entries(file.read()))
-      self._shards = _number(_fields(table.pop(b"")), 1, default=1)
-      self._entries = {key.decode(): _parse_entry(value) for key, value in table.items()}
-    except FileNotFoundError:
-      raise CheckpointReadError(f"{path} does not exist.") from None
-    except (CheckpointReadError, KeyError, IndexError, struct.error, UnicodeDecodeError) as error:
-      raise CheckpointReadError(
+      _check_header(_fields(table.pop(b"")), len(self._shards))
+      entries = {key: _parse_entry(value) for key, value in table.items()}
+      self._entries = {key.decode(): entry for key, entry in entries.items()}
+    except (CheckpointError, KeyError, IndexError, struct.error, UnicodeDecodeError) as error:
+      raise CheckpointError(
         f"{path} is damaged, or not the index of a checkpoint: {error}"
       ) from None
-    self.shapes = {name: entry.shape for name, entry in self._entries.items()}
+    self.contents = {
+      name: (list(entry.shape), DTYPES.get(entry.dtype, _OTHER).newbyteorder("="))
+      for name, entry in sorted(self._entries.items())
+    }
+    self._check_data_size()
+
+  def _check_data_size(self) -> None:
+    """Raises an error if data files are shorter or longer than the index declares.
+
+    This comes before any tensor is read: an index that declares terabytes is refused, not
+    allocated.
+    """
+    numbers = [each for each in self.contents.values() if each[1] != _OTHER]
+    declared_bytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in numbers)
+    stored_bytes = sum(bundle_files.describe(path)["bytes"] for path in self._shards)
+    # The length of texts is not in their shape; object-based checkpoints have one.
+    exact = len(numbers) == len(self.contents)
+    if stored_bytes < declared_bytes or (exact and stored_bytes != declared_bytes):
+      raise CheckpointError(
+        f"{', '.join(self._shards)}: {stored_bytes:,} bytes, but {self.prefix}.index declares "
+        f"tensors of {declared_bytes:,} bytes. The file is truncated or belongs to another "
+        "checkpoint."
+      )
 
   def read(self, name: str) -> np.ndarray:
     """One tensor, checked against its checksum.
 
     Raises:
-      CheckpointReadError: it is damaged, or of a type that no weight has.
+      CheckpointError: it is damaged, or of a type that no weight has.
     """
     entry = self._find(name)
     if entry.dtype not in DTYPES:
       path = self._path(entry)
-      raise CheckpointReadError(f"{path}: {name} has the non-numeric type {entry.dtype}.")
+      raise CheckpointError(f"{path}: {name} has the non-numeric type {entry.dtype}.")
     dtype = DTYPES[entry.dtype]
     content = self._content(name, entry, math.prod(entry.shape) * dtype.itemsize)
     if masked_crc32c(content) != entry.checksum:
-      raise CheckpointReadError(f"{self._path(entry)}: {name} is damaged.")
+      raise CheckpointError(f"{self._path(entry)}: {name} is damaged.")
     return np.frombuffer(content, dtype).reshape(entry.shape)
 
   def read_string(self, name: str) -> bytes:
     """Returns a tensor that is one string, checked against its checksum.
 
     Raises:
-      CheckpointReadError: it is damaged, or something else.
+      CheckpointError: it is damaged, or something else.
     """
     entry = self._find(name)
     content = self._content(name, entry, entry.size)
@@ -160,16 +141,18 @@ class CheckpointReader:
     summed = struct.pack("<I", length & 0xFFFFFFFF) + content[start:]
     is_one = entry.dtype == _STRING and not entry.shape and start + 4 + length == entry.size
     if not is_one or masked_crc32c(summed) != entry.checksum:
-      raise CheckpointReadError(f"{self._path(entry)}: {name} is damaged, or is no string.")
+      raise CheckpointError(f"{self._path(entry)}: {name} is damaged, or is no string.")
     return content[start + 4 :]
 
   def _find(self, name: str) -> _Entry:
     if name not in self._entries:
-      raise CheckpointReadError(f"{self.prefix} has no tensor {name!r}.")
+      raise CheckpointError(f"{self.prefix} has no tensor {name!r}.")
     return self._entries[name]
 
   def _path(self, entry: _Entry) -> str:
-    return f"{self.prefix}.data-{entry.shard:05}-of-{self._shards:05}"
+    if entry.shard >= len(self._shards):
+      raise CheckpointError(f"{self.prefix}.index is damaged: it names a file {entry.shard}.")
+    return self._shards[entry.shard]
 
   def _content(self, name: str, entry: _Entry, expected: int) -> bytes:
     """Returns the bytes of a tensor, if there are as many as expected."""
@@ -178,7 +161,7 @@ class CheckpointReader:
       # All before reading: a declared size must not become an allocation of exabytes.
       is_there = entry.offset + entry.size <= filesystem.size_bytes(path)
       if not is_there or expected != entry.size:
-        raise CheckpointReadError(
+        raise CheckpointError(
           f"{path}: {name} {list(entry.shape)} is damaged: it would be {entry.size:,} bytes from "
           f"byte {entry.offset:,} on."
         )
@@ -186,21 +169,31 @@ class CheckpointReader:
         file.seek(entry.offset)
         content = file.read(entry.size)
     except FileNotFoundError:
-      raise CheckpointReadError(f"{path} does not exist.") from None
+      raise CheckpointError(f"{path} does not exist.") from None
     if len(content) != entry.size:
-      raise CheckpointReadError(f"{path}: {name} is damaged.")
+      raise CheckpointError(f"{path}: {name} is damaged.")
     return content
+
+
+def _check_header(header: dict[int, int | bytes], shards: int) -> None:
+  declared = _number(header, 1, default=1)
+  if declared != shards:
+    raise CheckpointError(f"it is of {declared:,} data files, not of {shards}")
+  if _number(header, 2):
+    raise CheckpointError("it was written by a big-endian machine")
 
 
 def _parse_entry(message: bytes) -> _Entry:
   fields = _fields(message)
   if 7 in fields:
-    raise CheckpointReadError("it has a sliced tensor, which only TensorFlow's reader supports")
+    raise CheckpointError(
+      "it has a partitioned variable, which is not supported: save it in one piece"
+    )
   shape = each_field(_message(fields.get(2, b"")))
   dims = tuple(_number(_fields(_message(dim)), 1) for number, dim in shape if number == 2)
   # NumPy multiplies the other sizes even where one of them is 0.
   if len(dims) > _MAX_DIMENSIONS or math.prod(filter(None, dims)) > _MAX_NUMBER // 16:
-    raise CheckpointReadError("a tensor's shape is larger than any array's")
+    raise CheckpointError("a tensor's shape is larger than any array's")
   return _Entry(
     dtype=_number(fields, 1),
     shape=dims,
@@ -215,14 +208,14 @@ def _number(fields: dict[int, int | bytes], number: int, default: int = 0) -> in
   """Returns a field that must be a number of at least 0."""
   value = fields.get(number, default)
   if not isinstance(value, int) or value > _MAX_NUMBER:
-    raise CheckpointReadError(f"its field {number} is not a size")
+    raise CheckpointError(f"its field {number} is not a size")
   return value
 
 
 def _message(value: int | bytes) -> bytes:
   """Returns a field that must be an embedded message."""
   if not isinstance(value, bytes):
-    raise CheckpointReadError("it has a number instead of a message")
+    raise CheckpointError("it has a number instead of a message")
   return value
 
 
@@ -234,7 +227,7 @@ def _table_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
   """Yields every (key, value) of a sorted table."""
   footer = content[-FOOTER_BYTES:]
   if len(footer) < FOOTER_BYTES or struct.unpack("<Q", footer[-8:]) != (MAGIC,):
-    raise CheckpointReadError("it does not end as one")
+    raise CheckpointError("it does not end as one")
   _, position = _handle(footer, 0)  # of the meta block, which is empty
   index, _ = _handle(footer, position)
   for _, handle in _block_entries(content, *index):
@@ -251,12 +244,12 @@ def _handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
 def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
   """Every (key, value) of a block; a key is stored without the prefix it shares with the last."""
   if offset + size + 5 > len(content):
-    raise CheckpointReadError("a block would end after the end of the file")
+    raise CheckpointError("a block would end after the end of the file")
   compression, checksum = struct.unpack_from("<BI", content, offset + size)
   if compression:
-    raise CheckpointReadError("its blocks are compressed")
+    raise CheckpointError("its blocks are compressed")
   if masked_crc32c(content[offset : offset + size + 1]) != checksum:
-    raise CheckpointReadError("a checksum is wrong")
+    raise CheckpointError("a checksum is wrong")
   block = content[offset : offset + size]
   (num_restarts,) = struct.unpack("<I", block[-4:])
   end = size - 4 - 4 * num_restarts
@@ -268,7 +261,7 @@ def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[byt
     key = key[:shared] + block[position : position + rest]
     position += rest + length
     if position > end:
-      raise CheckpointReadError("an entry would end after its block")
+      raise CheckpointError("an entry would end after its block")
     yield key, block[position - length : position]
 
 
@@ -295,12 +288,12 @@ def each_field(message: bytes) -> Iterator[tuple[int, int | bytes]]:
       length, position = _varint(message, position)
       value, position = message[position : position + length], position + length
       if position > len(message):
-        raise CheckpointReadError("a field would end after its message")
+        raise CheckpointError("a field would end after its message")
     elif kind == 5:
       (value,) = struct.unpack_from("<I", message, position)
       position += 4
     else:
-      raise CheckpointReadError(f"a field has the unknown wire type {kind}")
+      raise CheckpointError(f"a field has the unknown wire type {kind}")
     yield number, value
 
 
@@ -319,4 +312,4 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     shift += 7
     if not byte & 0x80:
       return value, position
-  raise CheckpointReadError("a number has more than ten bytes")
+  raise CheckpointError("a number has more than ten bytes")

@@ -32,12 +32,12 @@ class NamedWeights:
   @property
   def do_lower_case(self) -> bool | None:
     """See `formats.Weights`."""
-    return bool(self._bundle.read(self._case_key).numpy()) if self._case_key else None
+    return bool(self._bundle.read(self._case_key)) if self._case_key else None
 
   def read(self, name: str) -> np.ndarray:
     """See `formats.Weights`."""
     place = self._places[name]
-    return model_garden.arranged(self._bundle.read(place.key).numpy(), place)
+    return model_garden.arranged(self._bundle.read(place.key), place)
 
 
 def named(bundle) -> NamedWeights | None:
@@ -46,7 +46,7 @@ def named(bundle) -> NamedWeights | None:
   Raises:
     CheckpointError: it is damaged, or another encoder of the Model Garden.
   """
-  graph = bundle.read(OBJECT_GRAPH).numpy()
+  graph = bundle.read_string(OBJECT_GRAPH)
   shapes = {key: tuple(shape) for key, (shape, _) in bundle.contents.items()}
   if encoder := model_garden.find_encoder(bundle.prefix, graph, shapes):
     case_key = model_garden.DO_LOWER_CASE
@@ -58,7 +58,7 @@ def named(bundle) -> NamedWeights | None:
   places = {
     name: Place(key, shapes[key])
     for name, key in keys.items()
-    if bundle.contents[key][1].is_floating
+    if bundle.contents[key][1].kind == "f"
   }
   return NamedWeights(bundle, places, keys.get("do_lower_case"))
 

@@ -7,8 +7,8 @@ the graph of all objects (`TrackableObjectGraph`, a protocol buffer), with the n
 No TensorFlow is needed here.
 """
 
-from bert.checkpoints.bundle_files import OBJECT_GRAPH
-from bert.checkpoints.numpy_reader import CheckpointReadError, each_field
+from bert.checkpoints.bundle_files import OBJECT_GRAPH, CheckpointError
+from bert.checkpoints.numpy_reader import each_field
 
 VALUE = ".ATTRIBUTES/VARIABLE_VALUE"  # the last part of a variable's key
 
@@ -30,7 +30,7 @@ def keys_of(graph: bytes) -> dict[str, list[str]]:
         name, key = _text(fields.get(_NAME)), _text(fields.get(_KEY))
         if _text(fields.get(_ATTRIBUTE)) == "VARIABLE_VALUE" and key not in found.get(name, []):
           found.setdefault(name, []).append(key)
-  except (CheckpointReadError, IndexError, UnicodeDecodeError, TypeError) as error:
+  except (CheckpointError, IndexError, UnicodeDecodeError, TypeError) as error:
     raise ValueError(f"{OBJECT_GRAPH} is damaged: {error}") from None
   return found
 

@@ -1,11 +1,12 @@
 """Names, shapes and values in a checkpoint, whatever its format.
 
   checkpoint = open_checkpoint("out/model.ckpt-20")
-  checkpoint.contents["bert/pooler/dense/bias"]  # ([768], tf.float32)
+  checkpoint.contents["bert/pooler/dense/bias"]  # ([768], dtype('float32'))
   checkpoint.read("bert/pooler/dense/bias")
 
-Checkpoints of the original and of this project (`bundle_files.py`) are read here; those that other
-programs wrote, and SavedModels, by the modules of their formats (`formats.py`).
+Checkpoints of the original and of this project (`bundle_files.py`) are read by `numpy_reader.py`;
+those that other programs wrote, and SavedModels, by the modules of their formats (`formats.py`).
+No TensorFlow is needed here.
 Opening one checks that its files are whole; values are read and checked one tensor at a time.
 """
 
@@ -15,19 +16,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from bert.checkpoints import bundle_files, formats
 from bert.checkpoints.bundle_files import OBJECT_GRAPH, CheckpointError
+from bert.checkpoints.numpy_reader import CheckpointReader
 from bert.io import tokenizer_settings
 
-# The errors of TensorFlow's readers for damaged files, found by flipping every byte of an index.
-_READ_ERRORS = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
-
-Contents = dict[str, tuple[list[int], tf.DType]]  # name -> (shape, dtype), sorted by name
+Contents = dict[str, tuple[list[int], np.dtype]]  # name -> (shape, dtype), sorted by name
 
 
-def open_checkpoint(prefix: str) -> "Checkpoint":
+def open_checkpoint(prefix: str, family: str | None = None) -> "Checkpoint":
   """Opens a checkpoint, after checking that its files are whole.
 
   The values are not read: this takes milliseconds for a checkpoint of any size.
@@ -35,12 +33,13 @@ def open_checkpoint(prefix: str) -> "Checkpoint":
   Args:
     prefix: the checkpoint's prefix, for instance `out/model.ckpt-20`; a file of transformers'
       weights, `model.safetensors` or `model.safetensors.index.json`.
+    family: `model_type` of a file of transformers without a `config.json` beside it.
 
   Raises:
     CheckpointError: a file is missing, damaged, or does not belong to the others.
   """
   if theirs := formats.of(prefix):
-    return ForeignWeights(prefix, theirs.open_weights(prefix))
+    return ForeignWeights(prefix, theirs.open_weights(prefix, family))
   bundle = Bundle(prefix)
   if OBJECT_GRAPH not in bundle.contents:
     return bundle
@@ -67,7 +66,7 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
     CheckpointError: a file is damaged.
   """
   checkpoint = open_checkpoint(prefix)
-  return {name: checkpoint.read(name).numpy() for name in names}
+  return {name: checkpoint.read(name) for name in names}
 
 
 def read_do_lower_case(prefix: str) -> bool | None:
@@ -136,9 +135,18 @@ class Checkpoint:
     """See `read_facts`."""
     return read_facts(self.prefix)
 
-  def read(self, name: str) -> tf.Tensor:
+  def read(self, name: str) -> np.ndarray:
     """Reads one tensor; a CheckpointError if it is damaged."""
     raise NotImplementedError
+
+
+class Bundle(CheckpointReader, Checkpoint):
+  """A checkpoint of TensorFlow's format, with the names in it."""
+
+  def __init__(self, prefix: str):
+    """See `open_checkpoint`."""
+    super().__init__(prefix)
+    bundle_files.check_sidecar(prefix)
 
 
 class ForeignWeights(Checkpoint):
@@ -147,72 +155,16 @@ class ForeignWeights(Checkpoint):
   def __init__(self, prefix: str, weights: formats.Weights):
     """Takes open weights."""
     self.prefix, self._weights = prefix, weights
-    self.contents = {
-      name: (list(shape), tf.as_dtype(dtype)) for name, (shape, dtype) in weights.contents.items()
-    }
+    self.contents = {name: (list(s), dtype) for name, (s, dtype) in weights.contents.items()}
 
   @property
   def do_lower_case(self) -> bool | None:
     """See base class."""
     return self._weights.do_lower_case
 
-  def read(self, name: str) -> tf.Tensor:
+  def read(self, name: str) -> np.ndarray:
     """See base class; a format without checksums finds only changes of a file's length."""
-    return tf.convert_to_tensor(self._weights.read(name))
-
-
-class Bundle(Checkpoint):
-  """A checkpoint of TensorFlow's format, with the names in it."""
-
-  def __init__(self, prefix: str):
-    """See `open_checkpoint`."""
-    self.prefix = prefix
-    shards = bundle_files.data_files(prefix)
-    try:
-      reader = tf.compat.v1.train.NewCheckpointReader(prefix)
-      shapes = reader.get_variable_to_shape_map()
-      dtypes = reader.get_variable_to_dtype_map()
-    except _READ_ERRORS as error:
-      raise CheckpointError(f"{prefix}.index is damaged: {first_line(error)}") from None
-    self.contents = {name: (shapes[name], dtypes[name]) for name in sorted(shapes)}
-    _check_data_size(prefix, self.contents, shards)
-    bundle_files.check_sidecar(prefix)
-
-  def read(self, name: str) -> tf.Tensor:
-    """See base class; the tensor is checked against its CRC-32C."""
-    try:
-      with tf.device("CPU:0"):
-        [value] = tf.raw_ops.RestoreV2(
-          prefix=self.prefix,
-          tensor_names=[name],
-          shape_and_slices=[""],
-          dtypes=[self.contents[name][1]],
-        )
-    except _READ_ERRORS as error:
-      files = ", ".join(bundle_files.data_files(self.prefix))
-      raise CheckpointError(f"{files}: {name} is damaged: {first_line(error)}") from None
-    return value
-
-
-def _check_data_size(prefix, contents, shards):
-  """Raises an error if data files are shorter or longer than the index declares.
-
-  This comes before any tensor is read, and in Python's integers: an index that declares terabytes
-  is refused, not allocated.
-  """
-  declared_bytes = sum(
-    int(np.prod(shape, dtype=object)) * dtype.size
-    for shape, dtype in contents.values()
-    if dtype != tf.string
-  )
-  stored_bytes = sum(bundle_files.describe(path)["bytes"] for path in shards)
-  # Only the length of a string tensor is unknown here; object-based checkpoints have one.
-  exact = all(dtype != tf.string for _, dtype in contents.values())
-  if stored_bytes < declared_bytes or (exact and stored_bytes != declared_bytes):
-    raise CheckpointError(
-      f"{', '.join(shards)}: {stored_bytes:,} bytes, but {prefix}.index declares tensors of "
-      f"{declared_bytes:,} bytes. The file is truncated or belongs to another checkpoint."
-    )
+    return self._weights.read(name)
 
 
 def first_line(error: BaseException) -> str:

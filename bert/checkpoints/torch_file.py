@@ -1,4 +1,4 @@
-"""PyTorch's files of weights, `pytorch_model.bin`, without PyTorch and without `pickle`.
+"""PyTorch's files of weights, `pytorch_model.bin`, without PyTorch.
 
   weights = open_weights("pytorch_model.bin")
   weights.tensors["bert.pooler.dense.bias"].shape, weights.read("bert.pooler.dense.bias")
@@ -7,8 +7,8 @@
 that is not compressed: `NAME/data.pkl` has names and shapes, and each `NAME/data/KEY` the values of
 a storage. Before, it was a row of pickles (a magic number, the version, what the machine was, names
 and shapes, the keys of all storages), then for each key the count of its elements and their values.
-Several tensors may lie in one storage: tied weights do. `torch_pickle.py` reads the pickles, and
-says why nothing in them is run; values are read from a map of the file, when they are asked for.
+Several tensors may lie in one storage: tied weights do. `torch_pickle.py` reads the pickles, of
+which nothing is run; values are read from a map of the file, when they are asked for.
 
 Large models come in several files, with a `pytorch_model.bin.index.json` that says which tensor is
 in which.
@@ -27,7 +27,7 @@ import numpy as np
 from bert.checkpoints import tensor_files, torch_pickle
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.tensor_files import ShardedFiles
-from bert.checkpoints.torch_pickle import BoundedReader, PickleError, Storage, StoredTensor
+from bert.checkpoints.torch_pickle import PickleError, Storage, StoredTensor
 from bert.io import filesystem
 
 _ZIP = b"PK\x03\x04"
@@ -224,12 +224,12 @@ def _check_members(places: Mapping[str, _Place], size: int) -> None:
 
 def _read_row_of_pickles(file, size: int) -> tuple[torch_pickle.Pickled, dict[str, _Place]]:
   """Reads the form before PyTorch 1.6."""
-  stream = BoundedReader(file)
+  stream = io.BytesIO(file.read(torch_pickle.MAX_BYTES))
   magic = torch_pickle.load(stream).value
   if type(magic) is not int or magic != _MAGIC:
     raise PickleError("it is a pickle, but not one of PyTorch.")
   version, machine = torch_pickle.load(stream).value, torch_pickle.load(stream).value
-  if type(version) is not int or version != _VERSION or type(machine) is not dict:
+  if type(version) is not int or version != _VERSION or not isinstance(machine, dict):
     raise ValueError("it is of an unknown version.")
   if machine.get("little_endian") is not True:
     raise ValueError(_BIG_ENDIAN)
@@ -238,7 +238,7 @@ def _read_row_of_pickles(file, size: int) -> tuple[torch_pickle.Pickled, dict[st
     raise ValueError("its list of storages is none.")
   if len(set(keys)) < len(keys) or set(keys) != set(pickled.storages):
     raise ValueError("its list of storages is not that of its tensors.")
-  places, position = {}, file.tell()
+  places, position = {}, stream.tell()
   for key in keys:
     storage = pickled.storages[key]
     file.seek(position)
@@ -258,9 +258,11 @@ def _read_row_of_pickles(file, size: int) -> tuple[torch_pickle.Pickled, dict[st
 
 def _tensors(value, places: Mapping[str, _Place], size: int) -> dict[str, TensorInfo]:
   """Describes the tensors of a state dictionary."""
-  if type(value) is not dict or not value:
+  if not isinstance(value, dict) or not value:
     raise ValueError("it holds no dictionary of tensors, as model.state_dict() makes.")
   for name, tensor in value.items():
+    if type(name) is not str:
+      raise ValueError("a name in its dictionary is no text.")
     if type(tensor) is not StoredTensor:
       raise ValueError(
         f"{name!r:.80} is no tensor: give a file of what model.state_dict() makes, and of nothing "

@@ -1,18 +1,20 @@
-"""Reads the pickles in PyTorch's files without `pickle`: nothing that they name is ever called.
+"""Reads the pickles in PyTorch's files: they can call nothing but functions of this module.
 
   pickled = load(stream)
   pickled.value["bert.pooler.dense.bias"]   # StoredTensor(storage=..., offset=0, shape=(768,), ...)
 
 A pickle is a program for a small stack machine, and one of its opcodes calls any function by name:
-whoever runs a hostile one runs its code. This machine has the opcodes that build numbers, texts,
-lists, tuples and dictionaries; it has no function but those of `_FUNCTIONS`, which describe tensors
-by tuples of this module. Any other name, opcode or call is an error, and the end of reading.
-`pickletools.genops` only splits the bytes into opcodes and their arguments; it is meant for that,
-and builds nothing but numbers and texts.
+whoever runs a hostile one runs its code. Python's documented remedy is an allow-list in
+`Unpickler.find_class`; here it has the names by which PyTorch describes tensors, and gives
+functions of this module for them. Two dangers are left, against which the opcodes are read before
+(`pickletools`): those that allocate what a number in the pickle says, and tuples that contain each
+other so often that hashing one would not end.
 
 Formats: https://docs.python.org/3/library/pickletools.html, and `torch/serialization.py`.
 """
 
+import io
+import pickle  # noqa: TID251 - with an allow-list
 import pickletools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -62,68 +64,42 @@ class StoredTensor(NamedTuple):
 class Pickled(NamedTuple):
   """What a pickle holds."""
 
-  value: Any  # numbers, texts, None, lists, tuples and dictionaries of them, `StoredTensor`s
+  # Numbers, texts, None, lists, tuples and dictionaries of them, `StoredTensor`s.
+  value: Any
   storages: Mapping[str, Storage]  # key -> storage, of all that it names
 
 
-class BoundedReader:
-  """The part of a file's interface that `genops` needs; reads no more than `MAX_BYTES`."""
-
-  def __init__(self, file):
-    """Takes an open file."""
-    self._file, self._left = file, MAX_BYTES
-
-  def read(self, count: int) -> bytes:
-    """Reads as a file."""
-    return self._counted(self._file.read(min(count, self._left + 1)))
-
-  def readline(self) -> bytes:
-    """Reads as a file."""
-    return self._counted(self._file.readline(self._left + 1))
-
-  def _counted(self, content: bytes) -> bytes:
-    self._left -= len(content)
-    if self._left < 0:
-      raise PickleError(f"its pickle has more than {MAX_BYTES:,} bytes.")
-    return content
-
-
-def load(stream: Any) -> Pickled:
-  """Reads one pickle from a file in memory, or from a `BoundedReader`; what follows it stays there.
+def load(stream: io.BytesIO) -> Pickled:
+  """Reads one pickle from the first `MAX_BYTES` of a file; what follows it stays there.
 
   Raises:
     PickleError: it is damaged, or is to do something that no file of weights needs.
   """
-  machine = _Machine()
+  start = stream.tell()
   try:
-    for opcode, argument, _ in pickletools.genops(stream):
-      machine.step(opcode.name, argument)
-    return Pickled(machine.pop(), machine.storages)
+    _check_opcodes(stream)
+    unpickler = _Unpickler(io.BytesIO(stream.getvalue()[start : stream.tell()]))
+    return Pickled(unpickler.load(), unpickler.storages)
   except PickleError:
     raise
-  except (ValueError, OverflowError) as error:  # of genops: cut short, no opcode, no UTF-8
+  # Any exception can be raised by what is no sound pickle.
+  except Exception as error:
+    if stream.tell() >= MAX_BYTES:
+      raise PickleError(f"its pickle has more than {MAX_BYTES:,} bytes.") from None
     raise PickleError(f"its pickle is damaged: {error!s:.80}.") from None
-  except IndexError:
-    raise PickleError(
-      "its pickle is damaged: it takes more from its stack than is there."
-    ) from None
 
 
 # ---------------------------------------------------------------------------------------------
-# What a pickle may call. Everything that arrives here may be of any type.
+# What a pickle may name. Everything that arrives here may be of any type.
 
 
-class _Function(NamedTuple):
-  """A function that a pickle names, by what stands for it here."""
+class _Dictionary(dict):
+  """A dictionary; PyTorch sets the versions of its modules beside the content."""
 
-  name: str
-  build: Callable[..., Any]
+  __slots__ = ()
 
-
-class _StorageClass(NamedTuple):
-  """A class that a pickle names; it is not called."""
-
-  kind: str
+  def __setstate__(self, state):
+    """Leaves them out."""
 
 
 def _build_tensor(storage, offset, shape, strides, *_) -> StoredTensor:
@@ -146,25 +122,27 @@ def _build_parameter(tensor, *_) -> StoredTensor:
   return tensor
 
 
-def _build_dictionary(pairs=()) -> dict:
-  """Makes a dictionary; Python 2 gives its content at once."""
-  found: dict[str, Any] = {}
-  for pair in _checked(pairs, (list, tuple)):
-    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-      raise PickleError("a dictionary is made of something else than pairs.")
-    found[_checked(pair[0], (str,))] = pair[1]
-  return found
+class _Function(NamedTuple):
+  """A function that a pickle names; being a tuple, it has no attributes that a pickle could set."""
+
+  build: Callable[..., Any]
+
+  def __call__(self, *arguments):
+    return self.build(*arguments)
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-  "collections.OrderedDict": _build_dictionary,
-  "torch._utils._rebuild_tensor": _build_tensor,
-  "torch._utils._rebuild_tensor_v2": _build_tensor,
-  "torch._utils._rebuild_parameter": _build_parameter,
-  "torch._utils._rebuild_parameter_with_state": _build_parameter,
-}
+class _StorageClass(NamedTuple):
+  """A class that a pickle names; it is not called."""
+
+  kind: str
+
+
 _NAMES: dict[str, _Function | _StorageClass] = {
-  **{name: _Function(name, build) for name, build in _FUNCTIONS.items()},
+  "collections.OrderedDict": _Function(_Dictionary),
+  "torch._utils._rebuild_tensor": _Function(_build_tensor),
+  "torch._utils._rebuild_tensor_v2": _Function(_build_tensor),
+  "torch._utils._rebuild_parameter": _Function(_build_parameter),
+  "torch._utils._rebuild_parameter_with_state": _Function(_build_parameter),
   **{f"torch.{kind}": _StorageClass(kind) for kind in STORAGES},
 }
 
@@ -173,174 +151,93 @@ def _is_size(value) -> bool:
   return tensor_files.is_size(value) and value < _MAX_SIZE
 
 
-def _checked(value, types: tuple[type, ...]) -> Any:
-  """Returns the value if it is of one of these types, and not of one derived from them."""
-  if type(value) not in types:
-    wanted = " or ".join(each.__name__ for each in types)
-    raise PickleError(f"it has {type(value).__name__.lstrip('_')} where {wanted} belongs.")
-  return value
-
-
-# ---------------------------------------------------------------------------------------------
-# The machine. Values are never printed, compared or hashed, apart from texts: those of a hostile
-# pickle can contain each other so often that this would not end.
-
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_EMPTY = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_TUPLE": tuple}
-_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-_LITERALS = {
-  *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT"),
-  *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"),
-}
-_IGNORED = {"PROTO", "FRAME", "STOP"}
-_PUTS, _GETS = {"BINPUT", "LONG_BINPUT"}, {"BINGET", "LONG_BINGET"}
-
-
-class _Machine:
-  """The stack, the memory, and a method for each opcode of `_STEPS`.
+class _Unpickler(pickle.Unpickler):
+  """Builds what a pickle describes.
 
   Attributes:
     storages: see `Pickled`.
   """
 
-  def __init__(self):
+  def __init__(self, stream: io.BytesIO):
+    super().__init__(stream)
     self.storages: dict[str, Storage] = {}
-    self._stack: list[Any] = []
-    self._below: list[list[Any]] = []  # the stacks below the marks
-    self._memory: dict[int, Any] = {}
 
-  def step(self, opcode: str, argument) -> None:
-    """Does what one opcode says; one that is not known is a PickleError."""
-    if opcode in _IGNORED:
-      return
-    if opcode in _LITERALS:
-      self._push_literal(argument)
-    elif opcode in _CONSTANTS:
-      self._stack.append(_CONSTANTS[opcode])
-    elif opcode in _EMPTY:
-      self._stack.append(_EMPTY[opcode]())
-    elif opcode in _TUPLES:
-      items = [self.pop() for _ in range(_TUPLES[opcode])]
-      self._stack.append(tuple(reversed(items)))
-    elif opcode in _PUTS:
-      self._memory[argument] = self._top()
-    elif opcode in _GETS:
-      self._get(argument)
-    elif opcode in _STEPS:
-      _STEPS[opcode](self, argument)
-    else:
-      detail = f" ({argument!r:.80})" if isinstance(argument, str) else ""
-      raise PickleError(f"it has the opcode {opcode}{detail}, which no file of weights needs.")
+  def find_class(self, module: str, name: str) -> Any:
+    """Returns what stands for a name of the allow-list."""
+    full_name = f"{module}.{name}"
+    if full_name not in _NAMES:
+      raise PickleError(f"it asks for {full_name!r:.120}, which no file of weights needs.")
+    return _NAMES[full_name]
 
-  def pop(self) -> Any:
-    """Takes the value on top; an IndexError without one."""
-    return self._stack.pop()
-
-  def _top(self) -> Any:
-    return self._stack[-1]
-
-  def _push_literal(self, value) -> None:
-    if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
-      raise PickleError(f"it has a number of {value.bit_length():,} bits.")
-    self._stack.append(value)
-
-  def _get(self, key) -> None:
-    if key not in self._memory:
-      raise PickleError("its pickle is damaged: it uses what it has not stored.")
-    self._stack.append(self._memory[key])
-
-  def _memoize(self, _) -> None:
-    self._memory[len(self._memory)] = self._top()
-
-  def _mark(self, _) -> None:
-    self._below.append(self._stack)
-    self._stack = []
-
-  def _from_mark(self) -> list[Any]:
-    items, self._stack = self._stack, self._below.pop()
-    return items
-
-  def _tuple(self, _) -> None:
-    items = self._from_mark()
-    self._stack.append(tuple(items))
-
-  def _append(self, _) -> None:
-    value = self.pop()
-    _checked(self._top(), (list,)).append(value)
-
-  def _appends(self, _) -> None:
-    items = self._from_mark()
-    _checked(self._top(), (list,)).extend(items)
-
-  def _setitem(self, _) -> None:
-    value = self.pop()
-    self._set([self.pop(), value])
-
-  def _setitems(self, _) -> None:
-    self._set(self._from_mark())
-
-  def _set(self, items: list[Any]) -> None:
-    target = _checked(self._top(), (dict,))
-    if len(items) % 2:
-      raise PickleError("its pickle is damaged: a key has no value.")
-    for key, value in zip(items[::2], items[1::2], strict=True):
-      target[_checked(key, (str,))] = value
-
-  def _global(self, name: str) -> None:
-    self._stack.append(_named(name.replace(" ", ".", 1)))
-
-  def _stack_global(self, _) -> None:
-    name, module = self.pop(), self.pop()
-    self._stack.append(_named(f"{_checked(module, (str,))}.{_checked(name, (str,))}"))
-
-  def _reduce(self, _) -> None:
-    arguments, function = self.pop(), self.pop()
-    if type(function) is not _Function:
-      raise PickleError("it calls what is no function.")
-    try:
-      self._stack.append(function.build(*_checked(arguments, (tuple,))))
-    except TypeError:  # too few or too many arguments: the functions check their types themselves
-      raise PickleError(f"{function.name} has other arguments than PyTorch gives it.") from None
-
-  def _build(self, _) -> None:
-    """Leaves out what is set beside the content of a dictionary: versions of PyTorch's modules."""
-    state = self.pop()
-    if type(self._top()) is not dict or type(state) is not dict:
-      raise PickleError("it sets the state of an object, which no file of weights needs.")
-
-  def _binpersid(self, _) -> None:
+  def persistent_load(self, pid: Any) -> Storage:
     """Notes a storage: ("storage", class, key, device, elements), in the older form None behind."""
-    found = _checked(self.pop(), (tuple,))
-    if len(found) not in (5, 6) or type(found[0]) is not str or found[0] != "storage":
+    if type(pid) is not tuple or len(pid) not in (5, 6) or type(pid[0]) is not str:
       raise PickleError("it refers to something else than a storage.")
-    kind, key, length = found[1], found[2], found[4]
-    if len(found) == 6 and found[5] is not None:
+    if pid[0] != "storage":
+      raise PickleError("it refers to something else than a storage.")
+    kind, key, length = pid[1], pid[2], pid[4]
+    if len(pid) == 6 and pid[5] is not None:
       raise PickleError("a storage is a part of another one, as in files of PyTorch before 0.4.")
     if type(kind) is not _StorageClass or type(key) is not str or not _is_size(length):
       raise PickleError("a storage is not described by its class, key and size.")
     storage = Storage(kind.kind, key, length)
     if self.storages.setdefault(key, storage) != storage:
       raise PickleError(f"it describes the storage {key!r:.80} in two ways.")
-    self._stack.append(storage)
+    return storage
 
 
-def _named(name: str) -> _Function | _StorageClass:
-  if name not in _NAMES:
-    raise PickleError(f"it asks for {name!r:.120}, which no file of weights needs.")
-  return _NAMES[name]
+# ---------------------------------------------------------------------------------------------
+# Opcodes.
 
-
-_STEPS: dict[str, Callable[[_Machine, Any], None]] = {
-  "MEMOIZE": _Machine._memoize,
-  "MARK": _Machine._mark,
-  "TUPLE": _Machine._tuple,
-  "APPEND": _Machine._append,
-  "APPENDS": _Machine._appends,
-  "SETITEM": _Machine._setitem,
-  "SETITEMS": _Machine._setitems,
-  "GLOBAL": _Machine._global,
-  "STACK_GLOBAL": _Machine._stack_global,
-  "REDUCE": _Machine._reduce,
-  "BUILD": _Machine._build,
-  "BINPERSID": _Machine._binpersid,
+_TUPLES = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
+_PUTS, _GETS = {"BINPUT", "LONG_BINPUT", "MEMOIZE"}, {"BINGET", "LONG_BINGET"}
+_OPCODES = {
+  *("PROTO", "FRAME", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE"),
+  *("EMPTY_LIST", "EMPTY_DICT", "EMPTY_TUPLE", "APPEND", "APPENDS", "SETITEM", "SETITEMS"),
+  *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT"),
+  *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"),
+  *("GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "BINPERSID"),
+  *_TUPLES,
+  *_PUTS,
+  *_GETS,
 }
+
+
+def _check_opcodes(stream: io.BytesIO) -> None:
+  """Checks each opcode of a pickle, and how many values each tuple has with those inside.
+
+  The stack and the memory hold these counts alone.
+  """
+  stack: list[int | None] = []  # None for a mark
+  memory: dict[int, int | None] = {}
+  for opcode, argument, _ in pickletools.genops(stream):
+    name = opcode.name
+    if name not in _OPCODES:
+      detail = f" ({argument!r:.80})" if isinstance(argument, str) else ""
+      raise PickleError(f"it has the opcode {name}{detail}, which no file of weights needs.")
+    if isinstance(argument, int) and argument.bit_length() > _MAX_INTEGER_BITS:
+      raise PickleError(f"it has a number of {argument.bit_length():,} bits.")
+    if name in _PUTS:
+      index = len(memory) if argument is None else argument
+      if index > MAX_BYTES:  # a table of this length would be allocated
+        raise PickleError(f"it stores a value under the number {index:,}.")
+      memory[index] = stack[-1]
+    elif name in _GETS:
+      stack.append(memory.get(argument, 1))
+    elif name == "MARK":
+      stack.append(None)
+    else:
+      count = 1 + sum(_taken(stack, opcode.stack_before))
+      if name in _TUPLES and count > MAX_BYTES:
+        raise PickleError(f"it has a tuple of {count:,} values.")
+      stack += [count if name in _TUPLES else 1] * len(opcode.stack_after)
+
+
+def _taken(stack: list[int | None], wanted) -> list[int]:
+  """Takes what an opcode takes from the stack."""
+  taken = []
+  if pickletools.markobject in wanted:
+    while (count := stack.pop()) is not None:
+      taken.append(count)
+    wanted = wanted[: wanted.index(pickletools.markobject)]
+  return taken + [stack.pop() or 0 for _ in wanted]

@@ -375,7 +375,7 @@ def _renamed(tensors: Mapping[str, np.ndarray], head: Head, family: str) -> dict
   for name, values in tensors.items():
     key, is_transposed = transformers_names.key_of(name, family, head.name)
     renamed[key] = values.T if is_transposed else values
-  bias, second_name = transformers_names.bias_of_words(family)
+  bias, second_name = transformers_names.biases_of_words(family)
   if bias in renamed and second_name:  # its TensorFlow classes read the second one of ALBERT
     renamed[second_name] = renamed[bias]
   if head.name == CHOICES and "output_bias" not in tensors:

@@ -172,7 +172,7 @@ def is_of_family(key: str, family: str) -> bool:
 
 
 def biases_of_words(family: str) -> tuple[str, str]:
-  """Names the keys of the bias for masked words, and of the decoder's bias."""
+  """Names the keys of the bias for masked words, and of the decoder's bias or ""."""
   names = _names_of(family)
   return names.exact[f"{FAMILIES[family].masked_lm}/output_bias"], names.decoder[1]
 
@@ -180,12 +180,6 @@ def biases_of_words(family: str) -> tuple[str, str]:
 def decoder_of(family: str) -> str:
   """Names the key of a second copy of the word embeddings."""
   return _names_of(family).decoder[0]
-
-
-def bias_of_words(family: str) -> tuple[str, str]:
-  """Names the keys of the bias in the masked-LM head: the first, and a second or ""."""
-  names = _names_of(family)
-  return names.exact[f"{FAMILIES[family].masked_lm}/output_bias"], names.decoder[1]
 
 
 def word_head_of(family: str) -> tuple[str, ...]:

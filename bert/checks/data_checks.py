@@ -57,7 +57,7 @@ def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
     yield note("The data would be downloaded; they are not checked.")
     return
   readers = {kind.name: kind.data_class()(subject) for kind in _recognised()}
-  folder = next(reader for reader in readers.values() if reader.reads_folder)
+  tables, folder = next(item for item in readers.items() if item[1].reads_folder)
   sets: Iterator[TextSet | Finding]
   if subject.task_name and subject.data_dir:
     own = kinds.registered().get(subject.task_name)
@@ -69,7 +69,7 @@ def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
     of_tasks = {name: reader for name, reader in readers.items() if by_kind[name]}
     if folder in of_tasks.values():
       yield note("Tables are read as --task_name=csv; for a task of GLUE give its --task_name.")
-      sets = folder.sets(())
+      sets = folder.sets(by_kind[tables])
     else:
       sets = itertools.chain(*(reader.sets(by_kind[name]) for name, reader in of_tasks.items()))
       yield from record_checks.check_record_files(subject, by_kind["records"])

@@ -298,7 +298,7 @@ def check_checkpoint_values(subject: RunUnderCheck) -> Iterator[Finding]:
   wrong = 0
   for names in _in_batches(contents):
     try:
-      tensors = {name: subject.checkpoint.read(name).numpy() for name in names}
+      tensors = {name: subject.checkpoint.read(name) for name in names}
     except bundle_files.CheckpointError as failure:
       wrong += 1
       yield error(str(failure), prefix, "Fetch or copy the checkpoint again.")
@@ -323,7 +323,7 @@ def _in_batches(contents) -> Iterator[list[str]]:
   names: list[str] = []
   size = 0
   for name, (shape, dtype) in contents.items():
-    tensor_bytes = int(np.prod(shape, dtype=object)) * dtype.size
+    tensor_bytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if names and size + tensor_bytes > _BATCH_BYTES:
       yield names
       names, size = [], 0
@@ -356,6 +356,9 @@ def check_resumed(subject: RunUnderCheck) -> Iterator[Finding]:
     now["do_lower_case"] = subject.do_lower_case
   if subject.vocab:
     now["vocabulary"] = tokenization.vocabulary_hash(subject.vocab)
+    stated = supported_settings(subject.vocab_file)
+    strips = now.get("do_lower_case") if stated.strip_accents is None else stated.strip_accents
+    now |= {"strip_accents": strips, "tokenize_chinese_chars": stated.tokenize_chinese_chars}
   try:
     resumption.check_same_run(newest, now)  # the rule of the run itself
   except resumption.ResumeMismatchError as failure:

@@ -33,14 +33,17 @@ class SentenceData(TaskData):
   reads_folder = True
 
   def sets(self, names):
-    """Reads the splits of `--task_name`, by default tables of the user's own.
+    """Reads the splits of `--task_name`, by default tables of the user's own; or one table.
 
     Raises:
       ValueError: `--data_dir` is no folder, or a flag has a value that it cannot have.
     """
-    subject, folder = self.subject, self.subject.data_dir
-    if not folder:
-      raise ValueError("Tables are checked together: give the --data_dir of train, dev and test.")
+    subject = self.subject
+    if not subject.data_dir:
+      if len(names) != 1:
+        raise ValueError("Tables are checked together: give the --data_dir of train, dev and test.")
+      (subject.data_dir,) = names
+    folder = subject.data_dir
     name = subject.task_name or "csv"
     is_one = name.lower() == "csv" and user_tables.is_table(folder)
     if not is_one and not filesystem.is_folder(folder):

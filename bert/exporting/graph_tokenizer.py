@@ -4,24 +4,17 @@ The graph works like this: all texts of a batch are decoded to one vector of cod
 give the replacement of each (`unicode_tables`), words begin where neighbours differ in kind, and
 WordPiece splits the words.
 
-Letters in shapes: B = batch size, N = characters and W = words of a batch, C = characters of all
-words, P = tokens of all words.
+Letters in shapes: B = batch size, N = characters and W = words of a batch, M = characters after
+decomposition, C = characters of all words, P = tokens of all words.
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
-from bert.exporting import graph_text
 from bert.exporting import unicode_tables as tables
-from bert.exporting.graph_characters import (
-  expand,
-  look_up,
-  neighbours,
-  utf8_lengths,
-  with_final_sigmas,
-)
 from bert.io import installation
 
 _MAX_WORD_CHARS = 200  # as tokenization.WordpieceTokenizer has it
@@ -43,6 +36,13 @@ class _Characters(NamedTuple):
   origins: tf.Tensor  # int32 [N], index of the decoded character that each comes from
 
 
+def _look_up(table: tables.PagedTable, codes: tf.Tensor) -> tf.Tensor:
+  """Looks up the cells of `codes`, int32 of the same shape."""
+  page = tf.gather(tf.constant(table.pages), tf.bitwise.right_shift(codes, 8))
+  cells = tf.gather(tf.constant(table.cells), page + tf.bitwise.bitwise_and(codes, 255))
+  return tf.cast(cells, tf.int32)
+
+
 def _kind(cells: tf.Tensor) -> tf.Tensor:
   return tf.bitwise.bitwise_and(tf.bitwise.right_shift(cells, tables.KIND_SHIFT), 3)
 
@@ -61,7 +61,7 @@ def _normalize(
   Returns:
     The characters that remain, blanks among them, and for all decoded ones their table cells [N].
   """
-  cells = look_up(character_tables.main, codes)
+  cells = _look_up(character_tables.main, codes)
 
   def one_to_one():
     changed = tf.bitwise.bitwise_xor(codes, tf.bitwise.bitwise_and(cells, tables.CODE_MASK))
@@ -106,9 +106,9 @@ def _normalize_slowly(
   indices = tf.where(~vanished)[:, 0]  # the rules below apply after cleaning
   codes, cells = tf.gather(codes, indices), tf.gather(cells, indices)
   rows = tf.searchsorted(row_splits, indices, side="right")  # [N], counted from 1
-  codes = with_final_sigmas(slow.sigma, codes, rows)
-  elements, sources = expand(slow.expansion, slow.pool, codes)
-  properties = look_up(slow.element, elements)
+  codes = _with_final_sigmas(slow.sigma, codes, rows)
+  elements, sources = _expand(slow.expansion, slow.pool, codes)
+  properties = _look_up(slow.element, elements)
   combining = tf.bitwise.right_shift(properties, tables.CLASS_SHIFT)
   rows = tf.gather(rows, sources)
   order = _canonical_order(combining, rows)
@@ -124,17 +124,55 @@ def _normalize_slowly(
   )
 
 
+def _neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns all but the last, and all but the first."""
+  return values[:-1], values[1:]
+
+
+def _with_final_sigmas(sigma: tables.PagedTable, codes: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+  """Lower-cases each capital sigma that ends a word, as `str.lower` does: to ς and not to σ."""
+  roles = _look_up(sigma, codes)
+  indices = tf.where(roles != tables.SKIPPED)[:, 0]
+  is_cased = tf.gather(roles, indices) == tables.CASED
+  in_same_text = tf.equal(*_neighbours(tf.gather(rows, indices)))
+  before, after = _neighbours(is_cased)
+  follows_cased = tf.concat([[False], before & in_same_text], 0)
+  precedes_cased = tf.concat([after & in_same_text, [False]], 0)
+  is_sigma = tf.gather(codes, indices) == tables.CAPITAL_SIGMA
+  finals = tf.boolean_mask(indices, is_sigma & follows_cased & ~precedes_cased)
+  update = tf.fill(tf.shape(finals), tables.FINAL_SIGMA)
+  return tf.tensor_scatter_nd_update(codes, finals[:, tf.newaxis], update)
+
+
+def _expand(
+  expansion: tables.PagedTable, pool: np.ndarray, codes: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Replaces characters, int32 [N]: code points, and the index of each one's source, int32 [M].
+
+  The cells of `expansion` are as in `unicode_tables.SlowTables.expansion`, and point into `pool`.
+  """
+  entries = _look_up(expansion, codes)
+  stays = tf.equal(entries, 0)
+  length_mask = (1 << tables.LENGTH_BITS) - 1
+  lengths = tf.where(stays, 1, tf.bitwise.bitwise_and(entries, length_mask))
+  sources = tf.repeat(tf.range(tf.size(codes)), lengths)
+  place = tf.range(tf.size(sources)) - tf.gather(tf.cumsum(lengths, exclusive=True), sources)
+  start = tf.gather(tf.bitwise.right_shift(entries, tables.LENGTH_BITS), sources)
+  from_pool = tf.gather(tf.constant(pool), start + place)
+  return tf.where(tf.gather(stays, sources), tf.gather(codes, sources), from_pool), sources
+
+
 def _canonical_order(combining: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
   """Computes the stable permutation that sorts each run of combining characters by class.
 
   Classes are int32 [N], 0 for characters that do not combine; `rows` [N] tells each one's text.
   """
-  begins_text = tf.concat([[True], tf.not_equal(*neighbours(rows))], 0)
+  begins_text = tf.concat([[True], tf.not_equal(*_neighbours(rows))], 0)
   runs = tf.cumsum(tf.cast(begins_text | tf.equal(combining, 0), tf.int64))
   keys = runs * 256 + tf.cast(combining, tf.int64)
   indices = tf.range(tf.size(keys, tf.int64))
   return tf.cond(
-    tf.reduce_all(tf.less_equal(*neighbours(keys))),
+    tf.reduce_all(tf.less_equal(*_neighbours(keys))),
     lambda: indices,
     lambda: tf.cast(tf.argsort(keys * tf.size(keys, tf.int64) + indices), tf.int64),
   )
@@ -171,19 +209,6 @@ def _split_into_words(characters: _Characters) -> _Words:
     row_splits=tf.searchsorted(starts, kept.row_splits, out_type=tf.int64),
     origins=kept.origins,
   )
-
-
-def split_basic_words(texts: tf.Tensor, tokenize_chinese_chars: bool) -> graph_text.Words:
-  """Splits texts, string [B], as `tokenization.BasicTokenizer`; the words stay as they are."""
-  codes, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", "replace", _REPLACEMENT)
-  same = tables.character_tables(False, tokenize_chinese_chars=tokenize_chinese_chars)
-  characters, _ = _normalize(same, codes.flat_values, codes.row_splits)
-  words = _split_into_words(characters)
-  first, last = (
-    tf.cast(tf.gather(words.origins, places), tf.int64)
-    for places in (words.splits[:-1], words.splits[1:] - 1)
-  )
-  return graph_text.words_at(texts, codes, offsets, first, last)
 
 
 def _word_strings(words: _Words) -> tf.Tensor:
@@ -238,7 +263,7 @@ class ExactTokenizer:
     pieces, starts_in_words, _ = self._wordpiece.tokenize_with_offsets(_word_strings(words))
     piece_ids = _piece_of_each_character(words, starts_in_words)
     starts = first_bytes.flat_values
-    limits = starts + utf8_lengths(codes)
+    limits = starts + _utf8_lengths(codes)
     reach = _with_accents(limits, cells, row_splits)
     limits = tf.where(
       _is_last_of_origin(words), tf.gather(reach, words.origins), tf.gather(limits, words.origins)
@@ -251,13 +276,19 @@ class ExactTokenizer:
     )
 
 
+def _utf8_lengths(codes: tf.Tensor) -> tf.Tensor:
+  """Counts the bytes that each code point takes, int64."""
+  limits = tf.constant([0x80, 0x800, 0x10000])
+  return 1 + tf.reduce_sum(tf.cast(codes[:, tf.newaxis] >= limits, tf.int64), axis=1)
+
+
 def _piece_of_each_character(words: _Words, starts_in_words: tf.RaggedTensor) -> tf.Tensor:
   """Numbers the tokens of [W] words with [C] characters: int64 [C].
 
   `starts_in_words` [W, (tokens)] is the byte of its word at which each token begins. A token
   reaches to the next one, so its end need not be known; of a replaced word it would be wrong.
   """
-  lengths = utf8_lengths(words.codes)
+  lengths = _utf8_lengths(words.codes)
   char_starts = tf.cumsum(lengths, exclusive=True)
   word_starts = tf.gather(char_starts, words.splits[:-1])
   starts = (tf.cast(starts_in_words, tf.int64) + word_starts[:, tf.newaxis]).flat_values

@@ -24,15 +24,10 @@ import weakref
 import tensorflow as tf
 
 from bert import tokenization
-from bert.exporting import graph_text, saved_models
-from bert.exporting.graph_byte_pairs import BytePairGraph
-from bert.exporting.graph_pieces import PieceTokenizer
+from bert.exporting import saved_models
 from bert.exporting.graph_tokenizer import ExactTokenizer, PublishedTokenizer
 from bert.io import atomic_files, filesystem, installation, vocabulary_kind
 from bert.text import vocabulary_file
-from bert.text.byte_pairs import BytePairTokenizer
-from bert.text.sentence_pieces import SentencePieceTokenizer
-from bert.text.sequence_layout import BERT, Layout
 
 Features = dict[str, tf.Tensor]
 
@@ -50,6 +45,11 @@ class _Vocabulary:
 
   def __init__(self, vocab_file: str | os.PathLike):
     ids = tokenization.load_vocab(vocab_file)
+    if not vocabulary_kind.is_of_word_pieces(ids):
+      raise tokenization.VocabularyError(
+        f"{vocab_file} is not a WordPiece vocabulary, and only that has a graph from strings to "
+        "tokens. Tokenize in Python: tokenization.load_tokenizer, or transformers' AutoTokenizer."
+      )
     if vocabulary_kind.unknown_token(ids) not in ids:
       raise tokenization.VocabularyError(
         f"{vocab_file} lacks [UNK], the token of unknown words. Add that line."
@@ -67,10 +67,7 @@ class _Vocabulary:
         self.tokens[index] = token
     self.ids = ids
     self.path = os.fsdecode(vocab_file)
-    self.is_model = vocabulary_kind.is_of_model(ids)
-    self.has_byte_pairs = vocabulary_kind.is_of_byte_pairs(ids)
-    if not (self.is_model or self.has_byte_pairs):
-      self._rewrite_if_needed()
+    self._rewrite_if_needed()
 
   def _rewrite_if_needed(self):
     text = "\n".join(self.tokens) + "\n"
@@ -132,10 +129,9 @@ class _Tokenize(tf.train.Checkpoint):
 class _PackInputs(tf.train.Checkpoint):
   """`bert_pack_inputs(segments, seq_length=...)`."""
 
-  def __init__(self, ids: dict[str, int], default_seq_length: int, layout: Layout = BERT):
+  def __init__(self, ids: dict[str, int], default_seq_length: int):
     super().__init__()
     self._ids = ids
-    self._layout = layout
     self._default_seq_length = default_seq_length
 
   @tf.function(autograph=False)
@@ -152,12 +148,8 @@ class _PackInputs(tf.train.Checkpoint):
     if seq_length is None:
       seq_length = self._default_seq_length
     flat = [segment.merge_dims(1, -1) for segment in segments]
-    special = self._layout.num_special(True) if len(segments) == 2 else len(segments) + 1
+    special = len(segments) + 1
     trimmed = operations.RoundRobinTrimmer(tf.maximum(seq_length - special, 0)).trim(flat)
-    if len(segments) == 2 and self._layout.separators == 2:
-      one_each = tf.ones_like(trimmed[1].row_lengths())
-      separator = graph_text.repeated(self._ids["end_of_segment_id"], one_each)
-      trimmed[1] = tf.concat([separator, trimmed[1]], axis=1)
     ids, types = operations.combine_segments(
       trimmed, self._ids["start_of_sequence_id"], self._ids["end_of_segment_id"]
     )
@@ -165,8 +157,6 @@ class _PackInputs(tf.train.Checkpoint):
     padding = self._ids.get("padding_id", 0)
     ids, mask = operations.pad_model_inputs(ids, seq_length, padding)
     types, _ = operations.pad_model_inputs(types, seq_length)
-    if not self._layout.has_segments:
-      types = tf.zeros_like(types)
     return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
 
   def trace(self):
@@ -188,7 +178,6 @@ class Preprocessor(tf.train.Checkpoint):
       begins and ends (exclusive) in the text, in bytes.
     bert_pack_inputs: see `_PackInputs`.
     vocab_file: the vocabulary, a `tf.saved_model.Asset`.
-    layout: how texts become a sequence.
   """
 
   def __init__(
@@ -201,15 +190,16 @@ class Preprocessor(tf.train.Checkpoint):
     """Builds the graphs' tables, which takes seconds.
 
     Args:
-      vocab_file: one token per line, a sentencepiece model, or a byte-level BPE.
+      vocab_file: a WordPiece vocabulary, one token per line.
       do_lower_case: True for uncased models.
       seq_length: S, unless a call says otherwise.
       tf_text_tokenizer: tokenizes as the published models do, not as `tokenization.FullTokenizer`.
 
     Raises:
-      VocabularyError: the vocabulary cannot be used, or lacks [UNK], [CLS] or [SEP].
-      ValueError: `seq_length` leaves no room for a text, or `tf_text_tokenizer` is asked for with a
-        sentencepiece model.
+      VocabularyError: the vocabulary cannot be used, is not WordPiece, or lacks [UNK], [CLS] or
+        [SEP].
+      ValueError: `seq_length` leaves no room for a text, or `tf_text_tokenizer` is asked for with
+        settings of the tokenizer that it does not have.
     """
     super().__init__()
     if seq_length < 3:
@@ -217,27 +207,8 @@ class Preprocessor(tf.train.Checkpoint):
     stated = vocabulary_file.supported_settings(vocab_file)
     self._vocabulary = _Vocabulary(vocab_file)
     self.vocab_file = saved_models.vocabulary_asset(self._vocabulary.path, self)
-    self.layout = BERT
-    tokenizer: PublishedTokenizer | ExactTokenizer | PieceTokenizer | BytePairGraph
-    if self._vocabulary.has_byte_pairs:
-      if tf_text_tokenizer:
-        raise ValueError(
-          f"{vocab_file} is a byte-level BPE, which has one tokenizer: --tf_text_tokenizer means "
-          "nothing. Omit it."
-        )
-      byte_pairs = BytePairTokenizer(vocab_file)
-      self.layout = byte_pairs.layout
-      tokenizer = BytePairGraph(byte_pairs)
-    elif self._vocabulary.is_model:
-      if tf_text_tokenizer:
-        raise ValueError(
-          f"{vocab_file} is a sentencepiece model, which has one tokenizer: --tf_text_tokenizer "
-          "means nothing. Omit it."
-        )
-      pieces = SentencePieceTokenizer(vocab_file, do_lower_case)
-      self.layout = pieces.layout
-      tokenizer = PieceTokenizer(pieces)
-    elif tf_text_tokenizer:
+    tokenizer: PublishedTokenizer | ExactTokenizer
+    if tf_text_tokenizer:
       if not stated.is_usual:
         raise ValueError(
           f"{vocab_file}: the files beside it state {stated.splitting}, which --tf_text_tokenizer "
@@ -253,7 +224,7 @@ class Preprocessor(tf.train.Checkpoint):
     self.tokenize_with_offsets = _Tokenize(
       tokenizer.tokenize_with_offsets, tokenizer.tracked, special_tokens
     )
-    self.bert_pack_inputs = _PackInputs(ids, seq_length, self.layout)
+    self.bert_pack_inputs = _PackInputs(ids, seq_length)
 
   @tf.function(autograph=False)
   def __call__(self, sentences, seq_length=None, training=False) -> Features:

@@ -20,10 +20,8 @@ import tensorflow as tf
 
 from bert.checkpoints import reading
 from bert.exporting import saved_models
-from bert.exporting.onnx.names import INPUTS
 from bert.exporting.token_graph import TokenGraph
 from bert.io import atomic_files, start_lines
-from bert.model.task_head import SEQUENCES
 
 PRECISIONS = ("float32", "float16", "int8")
 
@@ -48,7 +46,9 @@ def write(graph: TokenGraph, path: str, precision: str = "float32") -> None:
     ValueError: the model has an operation that LiteRT lacks.
     OSError: the file cannot be written.
   """
-  converter = _converter_of(graph)
+  # Without an owner of the variables the file would have no signature.
+  owner = tf.train.Checkpoint(variables=graph.variables)
+  converter = tf.lite.TFLiteConverter.from_concrete_functions([graph.signature()], owner)
   if precision != "float32":
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
   if precision == "float16":
@@ -56,22 +56,6 @@ def write(graph: TokenGraph, path: str, precision: str = "float32") -> None:
   with _explained():
     content = converter.convert()
   atomic_files.write_bytes(path, content)
-
-
-def _converter_of(graph: TokenGraph) -> tf.lite.TFLiteConverter:
-  """Makes the converter of a function of those inputs alone that the model reads."""
-
-  def compute(**inputs):
-    ids = inputs["input_ids"]
-    given = {name: inputs.get(INPUTS[name], ids) for name in SEQUENCES}
-    return graph.function(**given)
-
-  names = [INPUTS[name] for name in graph.inputs]
-  specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in names}
-  function = tf.function(compute, autograph=False).get_concrete_function(**specs)
-  # Without an owner of the variables the file would have no signature.
-  owner = tf.train.Checkpoint(variables=graph.variables)
-  return tf.lite.TFLiteConverter.from_concrete_functions([function], owner)
 
 
 @contextlib.contextmanager

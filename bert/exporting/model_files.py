@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from bert.io import filesystem
 
+SAVED_MODEL = "saved_model"
+
 FILES: Mapping[str, Mapping[str, str]] = {
   "onnx": {"float32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"},
   "litert": {
@@ -15,15 +17,18 @@ FILES: Mapping[str, Mapping[str, str]] = {
     "float16": "litert/model_float16.tflite",
     "int8": "litert/model_int8.tflite",
   },
+  SAVED_MODEL: {"float32": "saved_model.pb"},  # of token ids: a task's, by --do_export
 }
 """Format -> precision -> file of the model."""
 
 
 def formats_in(folder: str | os.PathLike) -> list[str]:
-  """Lists the formats of `FILES` that a folder has."""
-  return [
-    name for name in FILES if filesystem.is_file(os.path.join(folder, FILES[name]["float32"]))
-  ]
+  """Lists the formats of `FILES` that a folder has, in which it may be without a `bert_run.json`.
+
+  A SavedModel can be anything, without that file.
+  """
+  own = (name for name in FILES if name != SAVED_MODEL)
+  return [name for name in own if filesystem.is_file(os.path.join(folder, FILES[name]["float32"]))]
 
 
 def model_file(folder: str | os.PathLike, format_name: str, precision: str = "float32") -> str:

@@ -4,22 +4,19 @@
                         label_names=["0", "1"])
   model.export("out/export/task", "out/model.ckpt-343")
 
-Texts are cut and packed as in training by `classification.convert_single_example`, or read
-through windows (`tasks/windows.py`).
+Texts are truncated and packed as in training by `classification.convert_single_example`.
 
 Letters in shapes: B = batch size, C = number of labels.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
 
-from bert.exporting import graph_text, graph_windows
+from bert.exporting import graph_text
 from bert.exporting.task_model import Outputs, TaskModel, string_signature, strings
-from bert.model import heads, long_documents
+from bert.model import heads
 from bert.modeling import BertConfig
-from bert.tasks.windows import WindowOptions
 
 
 class SentenceModel(TaskModel):
@@ -34,7 +31,6 @@ class SentenceModel(TaskModel):
     label_names: Sequence[str],
     problem_type: str = "classification",
     threshold: float = 0.5,
-    windows: Sequence[Any] | None = None,
     is_pair: bool = True,
     task_name: str | None = None,
   ):
@@ -43,11 +39,9 @@ class SentenceModel(TaskModel):
     The other arguments are those of `TaskModel`.
 
     Args:
-      max_seq_length: longer texts are truncated, or read through windows of that length.
+      max_seq_length: longer texts are truncated.
       problem_type: see `heads.PROBLEM_TYPES`.
       threshold: for multi_label, the minimum probability of a predicted label.
-      windows: the values of a `WindowOptions`, to read longer texts through windows; by default
-        they are truncated.
       is_pair: whether the signature takes `text_b`.
       task_name: that of the run; part of the names of an ELECTRA head's variables.
     """
@@ -55,7 +49,6 @@ class SentenceModel(TaskModel):
     self._seq_length = max_seq_length
     self._problem_type = problem_type
     self._threshold = threshold
-    self._windows = WindowOptions(*windows) if windows else None
     self._is_pair = is_pair
     self._head = {
       "scope": heads.task_scope(config, task_name),
@@ -67,19 +60,15 @@ class SentenceModel(TaskModel):
     self._list_variables()
 
   @classmethod
-  def options_of_run(cls, run):
-    """Returns the labels, how long texts are read, and what the head is."""
-    facts, windows = run.facts, None
-    if facts.get("long_text") == "windows":
-      names = ("window_stride", "max_windows", "window_pooling")
-      windows = WindowOptions(*(facts[name] for name in names))
+  def options(cls, model):
+    """Returns the labels, and what the head is."""
+    facts, example = model.facts, model.settings.get("example")
     return {
       "label_names": facts["labels"],
       "problem_type": facts["problem_type"],
       "task_name": facts.get("task_name"),
-      "windows": windows,
-      # A run does not record whether its texts were pairs: the second text may be empty.
-      "is_pair": True,
+      # Without an example of the run's data, a second text is allowed: it may be empty.
+      "is_pair": example is None or "text_b" in example,
     }
 
   @tf.function(autograph=False)
@@ -98,14 +87,8 @@ class SentenceModel(TaskModel):
     if text_b is None:
       return self(text_a, tf.zeros_like(text_a))  # empty strings
     pieces_a, pieces_b = self._pieces(text_a), self._pieces(text_b)
-    shape = self._frame, self._seq_length
-    if self._windows is None:
-      return self._answers(self._logits(graph_text.pack(pieces_a, pieces_b, *shape)))
-    inputs, documents = graph_windows.pack_windows(pieces_a, pieces_b, *shape, self._windows)
-    logits = long_documents.pool_logits(
-      self._logits(inputs), documents, tf.size(text_a), self._windows.pooling
-    )
-    return self._answers(logits)
+    inputs = graph_text.pack(pieces_a, pieces_b, self._frame, self._seq_length)
+    return self._answers(self._logits(inputs))
 
   def _logits(self, inputs):
     """Computes logits: float32 `[B, C]`."""

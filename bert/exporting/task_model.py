@@ -1,4 +1,4 @@
-"""The base class of fine-tuned models as SavedModels: text in, answers out.
+"""The base class of fine-tuned models as SavedModels that read strings.
 
   model = SentenceModel(config, "vocab.txt", do_lower_case=True, max_seq_length=128,
                         label_names=["0", "1"])         # or another subclass of TaskModel
@@ -11,8 +11,9 @@
 The graph holds every step from text to answer: the tokens of `tokenization.FullTokenizer`, cut and
 packed as in training, and the fine-tuned weights.
 
-Subclasses: `sentence_model.py`, `span_model.py`, `tag_model.py`, `choice_model.py`,
-`vector_model.py`.
+Subclasses: `sentence_model.py`, `vector_model.py`, and `texts_model.py` of custom tasks. They need
+a WordPiece vocabulary. Spans, tags, choices and other tokenizers have SavedModels of token ids
+(`TokenGraph.save`), whose text is handled in Python.
 
 Letters in shapes: B = batch size, C = number of labels, (P) = tokens of each text, ragged.
 """
@@ -29,7 +30,7 @@ from absl import logging
 from bert import tokenization
 from bert.checkpoints import finding, label_map
 from bert.exporting import graph_text, hub_encoder, hub_preprocess, saved_models
-from bert.exporting.graph_byte_pairs import BytePairGraph
+from bert.exporting.model_folder import Described
 from bert.model import kernels, variables
 from bert.modeling import BertConfig, BertModel
 
@@ -65,14 +66,10 @@ class TaskModel(tf.train.Checkpoint):
       label_names: C names, in the order of the model's outputs.
     """
     super().__init__()
-    vocab = tokenization.load_vocab(vocab_file)
     preprocessor = hub_preprocess.Preprocessor(vocab_file, do_lower_case)
-    layout = preprocessor.layout
-    self._frame = graph_text.Frame.of(vocab, layout)
-    self._unk_id = vocab[layout.unk]
+    self._frame = graph_text.Frame.of(tokenization.load_vocab(vocab_file))
     self._config = config
     self._store = variables.VariableStore()
-    self._tokenizer = preprocessor.tokenizer
     self.tokenize = preprocessor.tokenize
     self.vocab_file = saved_models.vocabulary_asset(vocab_file, self)
     self._vocab_path = os.fsdecode(vocab_file)
@@ -82,8 +79,14 @@ class TaskModel(tf.train.Checkpoint):
       self.label_names = tf.Variable(list(label_names), trainable=False, name="label_names")
 
   @classmethod
-  def options_of_run(cls, run: Any) -> dict[str, Any]:
-    """Returns this class's arguments beside the length for a trained `predicting.load_run.Run`."""
+  def from_description(cls, model: Described) -> "TaskModel":
+    """Creates the model of a fine-tuned run, with random weights."""
+    arguments = {"max_seq_length": model.max_seq_length, **cls.options(model)}
+    return cls(model.config, model.vocab_file, model.do_lower_case, **arguments)
+
+  @classmethod
+  def options(cls, model: Described) -> dict[str, Any]:
+    """Returns the further arguments of this class for a fine-tuned model."""
     raise NotImplementedError
 
   def signature(self) -> tf.types.experimental.ConcreteFunction:
@@ -148,12 +151,6 @@ class TaskModel(tf.train.Checkpoint):
     """Tokenizes string `[B]` to int32 `[B, (P)]`."""
     return self.tokenize(texts).merge_dims(1, 2)
 
-  def _word_pieces(self, words) -> tf.RaggedTensor:
-    """Tokenizes words that stand alone, string `[W]`, to int32 `[W, (P)]`."""
-    if isinstance(self._tokenizer, BytePairGraph):
-      return self._tokenizer.tokenize_words(words)
-    return self._pieces(words)
-
   @contextlib.contextmanager
   def _building(self):
     """Makes variables in the block this model's, and ops those that servers have."""
@@ -166,9 +163,9 @@ class TaskModel(tf.train.Checkpoint):
     return BertModel(self._config, False, *tensors, **{**self._bert_options, **options})
 
 
-def strings(name: str, rank: int = 1) -> tf.TensorSpec:
-  """Describes an input of a signature: string `[B]`, or `[B, N]` for `rank` 2."""
-  return tf.TensorSpec([None] * rank, tf.string, name)
+def strings(name: str) -> tf.TensorSpec:
+  """Describes an input of a signature: string `[B]`."""
+  return tf.TensorSpec([None], tf.string, name)
 
 
 def string_signature(function, *specs: tf.TensorSpec) -> tf.types.experimental.ConcreteFunction:

@@ -56,9 +56,9 @@ class TextsModel(TaskModel):
     self._list_variables()
 
   @classmethod
-  def options_of_run(cls, run):
+  def options(cls, model):
     """Returns the task and its head."""
-    return {"task": run.facts["task_name"], "head": run.facts["head"]}
+    return {"task": model.facts["task_name"], "head": model.facts["head"]}
 
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b=None) -> Outputs:

@@ -4,8 +4,8 @@
   graph.load("out/model.ckpt-343")
   graph({"input_ids": ids, "input_mask": mask, "segment_ids": segments})["logits"]
 
-Exports in other formats than TensorFlow's convert this function, and the engine of TensorFlow calls
-it; what lies between texts and tokens is Python (`tasks/answering.py`).
+Exports convert or save this function, and the engine of TensorFlow calls it; what lies between
+texts and tokens is Python (`tasks/answering.py`).
 
 Letters in shapes: R = rows, each one sequence, S = sequence length, W = hidden size.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert.exporting import saved_models
+from bert.exporting.onnx.names import INPUTS
 from bert.model import block_notes, kernels, variables
 from bert.model.task_head import SEQUENCES, Batch, Head, Tensors
 from bert.modeling import BertConfig
@@ -76,6 +77,22 @@ class TokenGraph:
     saved_models.load_all(checkpoint, self.variables, self._optional)
     if isinstance(self._store, variables.FilledStore):
       self._store.finish()
+
+  def signature(self) -> tf.types.experimental.ConcreteFunction:
+    """Returns the function of the inputs that the model reads alone, by transformers' names."""
+
+    def compute(**inputs):
+      ids = inputs["input_ids"]
+      return self.function(**{name: inputs.get(INPUTS[name], ids) for name in SEQUENCES})
+
+    names = [INPUTS[name] for name in self.inputs]
+    specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in names}
+    return tf.function(compute, autograph=False).get_concrete_function(**specs)
+
+  def save(self, folder: str) -> None:
+    """Writes a SavedModel of token ids, whose signature `serving_default` is `signature()`."""
+    owner = tf.train.Checkpoint(variables=self.variables)
+    saved_models.save(owner, folder, {"serving_default": self.signature()}, {})
 
   def __call__(self, features: Mapping[str, Any]) -> Tensors:
     """Computes name -> tensor `[R, ...]` of arrays; those that are not in `inputs` may miss."""

@@ -24,8 +24,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bert import tokenization
-from bert.text.byte_pairs import character_kinds
-from bert.text.characters import WITHOUT_ACCENTS
 from bert.text.offsets import words_with_spans
 
 PAGE = 256  # code points that share a page of a table
@@ -73,16 +71,6 @@ class SlowTables(NamedTuple):
   expansion: PagedTable
   pool: np.ndarray  # int32, code points
   element: PagedTable  # kind and combining class of a character after decomposition
-
-
-class PieceTables(NamedTuple):
-  """Tables of `sentence_pieces.preprocess_text`."""
-
-  is_space: PagedTable  # 1 for what `str.split` splits at
-  expansion: PagedTable  # position in `pool` of NFKD without accents; an accent has length 0
-  pool: np.ndarray  # int32, code points
-  sigma: PagedTable | None  # as in `SlowTables`; None where text is not lower-cased
-  lower: PagedTable | None  # the difference (xor) to the lower case, after expansion; likewise
 
 
 class CharacterTables(NamedTuple):
@@ -133,16 +121,6 @@ def _paged(make_page: Callable[[str], list[int]], dtype: type[np.integer] = np.i
       cells = make_page(text)
     pages.append(PAGE * known.setdefault(np.array(cells, dtype).tobytes(), len(known)))
   return PagedTable(np.array(pages, np.int32), np.frombuffer(b"".join(known), dtype))
-
-
-@functools.lru_cache(maxsize=1)
-def word_kinds() -> PagedTable:
-  """Computes `byte_pairs.character_kinds` of all code points once; surrogates have 0."""
-  cells = np.zeros([NUM_PAGES * PAGE], np.uint8)
-  for first, end in ((0, 0xD800), (0xE000, NUM_PAGES * PAGE)):
-    cells[first:end] = character_kinds("".join(map(chr, range(first, end))))
-  pages, numbers = np.unique(cells.reshape([NUM_PAGES, PAGE]), axis=0, return_inverse=True)
-  return PagedTable((numbers.reshape([-1]) * PAGE).astype(np.int32), pages.reshape([-1]))
 
 
 def _is_without_characters(text: str) -> bool:
@@ -252,41 +230,3 @@ def _element_cell(char: str, same: PagedTable, strips: bool) -> int:
   if unicodedata.category(char) == "Mn":
     kind = DROPPED
   return unicodedata.combining(char) << CLASS_SHIFT | kind
-
-
-# ---------------------------------------------------------------------------------------------
-# The tables of ALBERT's `preprocess_text`.
-
-
-@functools.lru_cache(maxsize=2)
-def piece_tables(do_lower_case: bool) -> PieceTables:
-  """Applies the parts of `preprocess_text` to all code points, once per process.
-
-  Example:
-    >>> tables = piece_tables(False)
-    >>> entry = tables.expansion[ord("é")]
-    >>> chr(tables.pool[entry >> LENGTH_BITS]), entry & (1 << LENGTH_BITS) - 1
-    ('e', 1)
-  """
-  pool = [0]  # so that no entry is 0, which means that the character stays
-  return PieceTables(
-    is_space=_paged(lambda text: [char.isspace() for char in text], np.uint8),
-    expansion=_paged(lambda text: [_unaccented_cell(char, pool) for char in text]),
-    pool=np.array(pool, np.int32),
-    sigma=_sigma_table() if do_lower_case else None,
-    lower=_paged(lambda text: list(map(_lower_cell, text))) if do_lower_case else None,
-  )
-
-
-def _unaccented_cell(char: str, pool: list[int]) -> int:
-  result = char.translate(WITHOUT_ACCENTS)
-  if result == char:
-    return 0
-  pool.extend(map(ord, result))
-  return (len(pool) - len(result)) << LENGTH_BITS | len(result)
-
-
-def _lower_cell(char: str) -> int:
-  """Lower-cases a character; the only one whose lower case is two, U+0130, decomposes before."""
-  lower = char.lower()
-  return ord(char) ^ ord(lower) if len(lower) == 1 else 0

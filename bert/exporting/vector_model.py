@@ -49,9 +49,9 @@ class VectorModel(TaskModel):
     self._list_variables()
 
   @classmethod
-  def options_of_run(cls, run):
+  def options(cls, model):
     """Returns the pooling."""
-    return {"pooling": run.facts["pooling"]}
+    return {"pooling": model.facts["pooling"]}
 
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b) -> Outputs:

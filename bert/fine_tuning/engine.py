@@ -53,6 +53,8 @@ class FineTuning(Run):
     sets: split -> its data sets, of the splits that the run needs.
   """
 
+  exports_task = True
+
   def __init__(self, task_class: type[Task], settings, bert_config, tokenizer, teaching=None):
     super().__init__(settings, bert_config, tokenizer, teaching)
     self.task = task_class(settings, bert_config, tokenizer)
@@ -247,11 +249,17 @@ class FineTuning(Run):
     for data in self.sets["dev"]:
       input_fn, sizes = self.batches(data)
       name = data.suffix.strip("_") or None
-      results = self.evaluate_on(input_fn, sizes, checkpoint_path, name)
+      on_rows = None if data.suffix else self._know_rows
+      results = self.evaluate_on(input_fn, sizes, checkpoint_path, name, on_rows)
       failure = self.task.failure_of_results(results)
       constant_answers.warn_of(failure)
       if not data.suffix:  # the main set
         self.summarize(self.task.headline, self.task.report_keys, failure, len(data))
+
+  def _know_rows(self, arrays: Mapping[str, Any]) -> None:
+    scores = dict(arrays)
+    ids, mask = scores.pop("input_ids"), scores.pop("input_mask")
+    self.known_rows.add(ids, mask, scores)
 
   def predictions_of(self, data: DataSet, checkpoint_path: str | None):
     """Computes what the model says of a set, see `Task.collect`."""
@@ -278,11 +286,6 @@ class FineTuning(Run):
       outputs = self.predictions_of(data, checkpoint_path)
       if scores := self.task.write_predictions(data, outputs):
         self.write_results(f"test_results{data.suffix}.txt", scores)
-
-  def task_model(self):
-    """Returns the kind of task, and how its model answers texts."""
-    options = {"max_seq_length": self.settings.max_seq_length, **self.task.export_options()}
-    return {"kind": self.task.name, **options}
 
 
 def padded_to_batch(rows: Iterable, batch_size: int, padding: Callable[[], Any]) -> Iterator:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert.model.task_head import Batch, Head, model_options
+from bert.model.task_head import Batch, Head, Tensors, model_options
 
 
 def model_fn_of(
@@ -61,7 +61,8 @@ def model_fn_of(
     spec.loss, losses = loss, _ = head.loss(batch, outputs)
     if mode == ModeKeys.EVAL:
       if metric_fn:
-        spec.eval_metrics = (metric_fn, head.eval_tensors(batch, outputs, losses))
+        tensors = {**head.eval_tensors(batch, outputs, losses), **_rows(head, batch, outputs)}
+        spec.eval_metrics = (metric_fn, tensors)
       return spec
     if distillation:
       # A teacher weighs examples; where losses are of tokens, or of no example, it has their mean.
@@ -80,3 +81,14 @@ def model_fn_of(
     return spec
 
   return model_fn
+
+
+def _rows(head: Head, batch: Batch, outputs: Tensors) -> Tensors:
+  """Names the rows of a batch and their scores for `evaluation.evaluate`."""
+  from bert.training.evaluation import ROW
+
+  names = ("input_ids", "input_mask")
+  scores = head.row_scores(batch, outputs)
+  if not scores or any(name not in batch.features for name in names):
+    return {}
+  return {ROW + n: v for n, v in {**{n: batch.features[n] for n in names}, **scores}.items()}

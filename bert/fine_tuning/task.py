@@ -582,10 +582,6 @@ class Task(ScoredAnswers):
     distribution.on_chief(atomic_files.write_text, path, "".join(lines))
     logging.info("Wrote %d lines to %s.", len(lines), path)
 
-  def export_options(self) -> dict[str, Any]:
-    """Returns the arguments of the kind's `model` beside the length, as JSON."""
-    return {"task": self.name, "head": dataclasses.asdict(self.head())}
-
   # -------------------------------------------------------------------------------------------
   # What engine and plug-ins ask.
 

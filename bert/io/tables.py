@@ -346,7 +346,10 @@ def with_others(error: DataError, errors: Sequence[DataError], total: int) -> Da
     what = f"This is so in {len(errors)} of {total} rows{lines_of(errors)}."
   else:
     what = f"{len(errors)} of {total} rows are malformed: {reasons_of(errors)}."
-  return DataError(error.reason, error.file, error.line, f"{error.advice} {what}".lstrip())
+  advice = error.advice
+  if len(errors) == total:  # nothing would be left to read
+    advice = advice.replace(SKIP_ADVICE, "Check that the file is the one that is meant.")
+  return DataError(error.reason, error.file, error.line, f"{advice} {what}".lstrip())
 
 
 def lines_of(errors: Sequence[DataError]) -> str:

@@ -25,6 +25,11 @@ SAME_AS_BERT = (
   *("MobileBert", "RetriBert", "SqueezeBert"),
 )
 _SUPPORTED = ("Albert", "Bert", "DistilBert", "Electra", "Roberta")
+# Models whose vocab.txt is not BERT's: other special tokens, or words. Without a `tokenizer_class`
+# transformers goes by the model.
+_OF_OTHER_MODELS = {
+  name.lower(): f"{name}Tokenizer" for name in ("MPNet", "Funnel", "ProphetNet", "RoFormer")
+}
 _BY_CONTENT = ("PreTrained", "TokenizersBackend")  # whose tokenizer.json decides
 _NEEDED = {"do_basic_tokenize": True, "keep_accents": False, "remove_space": True}
 _UNSUPPORTED = (
@@ -65,13 +70,16 @@ def beside(vocab_file: str | bytes | os.PathLike) -> TokenizerSettings:
 def in_folder(folder: str | os.PathLike) -> TokenizerSettings:
   """Reads what is stated in a directory; a ValueError if a file is bad."""
   config, content = _object(folder, CONFIG), _object(folder, TOKENIZER)
-  place, name = CONFIG, config.get("tokenizer_class")
+  place, name, what = CONFIG, config.get("tokenizer_class"), "tokenizer_class is"
   if not name:
-    place, name = "config.json", _object(folder, "config.json").get("tokenizer_class")
+    place, model = "config.json", _object(folder, "config.json")
+    name, model_type = model.get("tokenizer_class"), str(model.get("model_type"))
+    if not name and model_type in _OF_OTHER_MODELS:
+      name, what = _OF_OTHER_MODELS[model_type], f"model_type is {model_type}, which has"
   stated = of_content(content) or TokenizerSettings()
   refusal = stated.refusal and f"{os.path.join(folder, TOKENIZER)}: {stated.refusal}"
   if name and not is_supported(name):
-    refusal = f"{os.path.join(folder, place)}: tokenizer_class is {name}; {_UNSUPPORTED}."
+    refusal = f"{os.path.join(folder, place)}: {what} {name}; {_UNSUPPORTED}."
   for key, usual in _NEEDED.items():
     if config.get(key) not in (None, usual):
       value = json.dumps(config[key])

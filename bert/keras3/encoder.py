@@ -20,8 +20,9 @@ import keras
 from keras import ops
 
 from bert.checkpoints import keras_model, released_models
+from bert.checkpoints import loading as weights
 from bert.checkpoints.load_report import LoadReport
-from bert.keras3 import older_files, padding, parts, sizes, weights
+from bert.keras3 import older_files, padding, parts, sizes
 from bert.keras3.building_blocks import (
   ACTIVATIONS,
   create_dense,

@@ -24,6 +24,7 @@ import keras
 from keras import ops
 
 from bert.checkpoints import keras_model
+from bert.checkpoints.loading import original_names
 from bert.keras3.attention import HIDDEN_SCORE
 from bert.keras3.building_blocks import (
   Dropout,
@@ -34,7 +35,6 @@ from bert.keras3.building_blocks import (
   require_one_of,
 )
 from bert.keras3.tasks import NLPTaskConfig, NLPTaskType
-from bert.keras3.weights import original_names
 from bert.model import families
 
 OUTPUTS = ("probabilities", "logits", "dict")

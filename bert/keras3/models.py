@@ -22,8 +22,9 @@ import keras
 from keras import ops
 
 from bert.checkpoints import keras_model, model_source
+from bert.checkpoints import loading as weights
 from bert.checkpoints.load_report import LoadReport
-from bert.keras3 import arrangements, older_files, padding, parts, weights
+from bert.keras3 import arrangements, older_files, padding, parts
 from bert.keras3.building_blocks import Dropout, Transposed, create_dense, register
 from bert.keras3.encoder import BERT, gather_inputs
 from bert.keras3.input_checks import CheckedInputs

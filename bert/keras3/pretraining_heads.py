@@ -16,6 +16,7 @@ import keras
 from keras import ops
 
 from bert.checkpoints import keras_model
+from bert.checkpoints.loading import original_names
 from bert.keras3 import arrangements, older_files
 from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
@@ -30,7 +31,6 @@ from bert.keras3.building_blocks import (
   resize_rows,
 )
 from bert.keras3.torch_modules import TorchModule
-from bert.keras3.weights import original_names
 from bert.model import families
 from bert.model.configuration import BertConfig
 

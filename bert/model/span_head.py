@@ -105,9 +105,8 @@ class SpanHead(Head):
     """Selects the predictions."""
     return self.predictions(batch, outputs)
 
-  def scores(self, batch):
-    """Computes what `squad_answers.scores_of` takes of a window, but for its id."""
-    outputs = self.outputs(batch)
+  def row_scores(self, batch, outputs):
+    """Selects what `squad_answers.scores_of` takes of a window, but for its id."""
     numbered = dataclasses.replace(batch, features={**batch.features, "unique_ids": None})
     return {
       n: value for n, value in self.predictions(numbered, outputs).items() if n != "unique_ids"

@@ -172,13 +172,20 @@ class Head:
     """Computes what an export answers to texts, `[B, ...]` each; by default the predictions."""
     return self.predictions(batch, outputs)
 
+  def row_scores(self, batch: Batch, outputs: Tensors) -> Tensors:
+    """Selects what `scores` gives for the rows of a batch, `[R, ...]` each; by default the answers.
+
+    Empty where the outputs of a batch are not those of its rows, as far as one can tell.
+    """
+    return self.answers(batch, outputs) if type(self).scores is Head.scores else {}
+
   def scores(self, batch: Batch) -> Tensors:
     """Computes what an engine gives for rows of one sequence each: name -> `[R, ...]`.
 
     From these `tasks/answering.py` makes answers in Python. An example may have several rows, such
-    as windows or choices. By default the answers.
+    as windows or choices.
 
     Args:
       batch: its features are `SEQUENCES`, int32 `[R, S]` each.
     """
-    return self.answers(batch, self.outputs(batch))
+    return self.row_scores(batch, self.outputs(batch))

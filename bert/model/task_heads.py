@@ -87,9 +87,9 @@ class SequenceHead(Head):
     features = {name: batch.features[name] for name in ("label_ids", "is_real_example")}
     return {"outputs": scores, "losses": losses, **features}
 
-  def scores(self, batch):
-    """Computes `logits`, float32 `[R, C]`, of each window by itself."""
-    return self.outputs(batch)
+  def row_scores(self, batch, outputs):
+    """Selects `logits`, float32 `[R, C]`, where they are not of several windows."""
+    return {} if "num_windows" in batch.features else outputs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,9 +133,9 @@ class TokenHead(Head):
     features = {name: batch.features[name] for name in ("label_ids", "word_mask")}
     return {"predictions": best, "losses": losses, **features}
 
-  def scores(self, batch):
-    """Computes `logits`, float32 `[R, S, C]`."""
-    return self.outputs(batch)
+  def row_scores(self, batch, outputs):
+    """Selects `logits`, float32 `[R, S, C]`."""
+    return outputs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,8 +170,14 @@ class ChoiceHead(Head):
     labels = batch.features["label_ids"]
     return heads.get_classifier_loss(outputs["logits"], labels, "classification")[:2]
 
+  def row_scores(self, batch, outputs):
+    """Selects `logits`, float32 `[R, 1]`: a row is one choice with its context."""
+    import tensorflow as tf
+
+    return {"logits": tf.reshape(outputs["logits"], [-1, 1])}
+
   def scores(self, batch):
-    """Computes `logits`, float32 `[R, 1]`: a row is one choice with its context."""
+    """Computes `logits`, float32 `[R, 1]`, of rows that are not `[B, N, S]` yet."""
     import tensorflow as tf
 
     alone = {name: tf.expand_dims(batch.features[name], 1) for name in SEQUENCES}  # [R, 1, S]

@@ -73,8 +73,14 @@ class VectorHead(Head):
       return {**tensors, "vectors": vectors, "is_text": is_text}
     return {**tensors, "cosines": self.cosines(vectors), "scores": batch.features["score"]}
 
+  def row_scores(self, batch, outputs):
+    """Selects `vectors`, float32 `[R, W]`: a row is one text."""
+    import tensorflow as tf
+
+    return {"vectors": tf.reshape(outputs["vectors"], [-1, batch.config.hidden_size])}
+
   def scores(self, batch):
-    """Computes `vectors`, float32 `[R, W]`: a row is one text."""
+    """Computes `vectors`, float32 `[R, W]`, of rows that are not `[B, N, S]` yet."""
     import tensorflow as tf
 
     alone = {name: tf.expand_dims(tensor, 1) for name, tensor in batch.features.items()}

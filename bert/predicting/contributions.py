@@ -42,6 +42,11 @@ class Contributions:
     self._num_steps = num_steps
     self._function: Any = None
 
+  @property
+  def passes(self) -> int:
+    """Passes of a row, forward or backward, which takes as long as two."""
+    return 3 * self._num_steps
+
   def flops(self, rows: Sequence[Mapping[str, Any]]) -> float:
     """Estimates the operations for some rows: two for each weight of the layers and token, and
     twice as many again backward.
@@ -49,7 +54,7 @@ class Contributions:
     tokens = sum(len(row["input_ids"]) for row in rows)
     width, inner = self._config.hidden_size, self._config.intermediate_size
     layers = len(self._config.family.layer_scopes(self._config))
-    return 3.0 * self._num_steps * tokens * layers * (8 * width * width + 4 * width * inner)
+    return 1.0 * self.passes * tokens * layers * (8 * width * width + 4 * width * inner)
 
   def __call__(
     self, rows: Sequence[Mapping[str, Any]], weights: Sequence[Mapping[str, np.ndarray]]

@@ -1,4 +1,4 @@
-"""The model in a folder that `export_hub.py --format=onnx,litert` wrote, on one of its engines.
+"""An exported model of token ids on one of its engines: ONNX, LiteRT, or a task's SavedModel.
 
   model = read("out/export")
   engine = load("out/export", model)                    # the first that is installed
@@ -6,7 +6,7 @@
   engine({"input_ids": ..., "input_mask": ..., "segment_ids": ...})["logits"]
 
 `exporting/model_folder.py` says what lies in the folder; `predictor.Predictor.load` puts texts and
-answers around the engine. No TensorFlow is needed.
+answers around the engine. Only SavedModels need TensorFlow.
 
 Letters in shapes: R = rows, S = sequence length, W = hidden size.
 """
@@ -116,6 +116,16 @@ def _check_vocabulary(model: Described) -> None:
 def is_export(folder: str | os.PathLike) -> bool:
   """Tells whether a folder is an export in one of these formats, perhaps a damaged one."""
   return model_folder.is_model_folder(folder)
+
+
+def task_folder(saved_model: str | os.PathLike) -> str | None:
+  """Finds the task's SavedModel of token ids that `--do_export` wrote: this folder, or its `task`.
+
+  Returns:
+    None where there is none: the SavedModel, if there is one, reads strings.
+  """
+  folders = (os.path.join(saved_model, "task"), os.fsdecode(saved_model))
+  return next(filter(is_export, folders), None)
 
 
 def answering_of(model: Described, **options: Any) -> Answering:

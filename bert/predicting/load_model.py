@@ -28,30 +28,27 @@ class LoadedFunction:
 
   Attributes:
     inputs: names of its arguments.
-    list_inputs: those of them that take several strings per item, `[B, any]`.
     needs_pairs: whether `text_b` cannot be missing, because the model compares it with `text_a`.
   """
 
   needs_pairs = False
 
-  def __init__(self, function, inputs: Sequence[str], owner, list_inputs: Sequence[str] = ()):
+  def __init__(self, function, inputs: Sequence[str], owner):
     """Also keeps `owner`, which has the variables: a traced function refers to them weakly."""
     self.inputs = tuple(inputs)
-    self.list_inputs = tuple(list_inputs)
     self._function = function
     self._owner = owner
 
   @classmethod
   def of_strings(cls, function, owner) -> "LoadedFunction":
-    """Wraps a signature whose inputs are strings `[B]`, or `[B, any]`; a ValueError for others."""
+    """Wraps a signature whose inputs are strings `[B]`; a ValueError for others."""
     import tensorflow as tf
 
     specs = function.structured_input_signature[1]
     for name, spec in specs.items():
-      if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
+      if spec.dtype != tf.string or spec.shape.rank != 1:
         raise ValueError(f"the input {name} is {spec.dtype.name}, of shape {spec.shape}, not text")
-    lists = [name for name, spec in specs.items() if spec.shape.rank == 2]
-    loaded = cls(function, sorted(specs), owner, lists)  # a SavedModel stores them in any order
+    loaded = cls(function, sorted(specs), owner)  # a SavedModel stores them in any order
     loaded.needs_pairs = saved_texts.compares(function.structured_outputs)
     return loaded
 
@@ -85,6 +82,8 @@ def load_signature(saved_model: str) -> LoadedFunction:
       "into OUTPUT_DIR/export/task."
     )
   model = saved_models.load(folder)
+  if signature := saved_texts.signature(folder):
+    saved_texts.check_is_current(folder, signature)
   try:
     return LoadedFunction.of_strings(model.signatures["serving_default"], owner=model)
   except (KeyError, ValueError) as error:

@@ -357,7 +357,9 @@ class Predictor:
     registry.check_not_of_export(folder, engine, precision)
     run = load_run.find_run(folder, vocab_file)
     answering, head = load_run.answering_of(run, **options)
-    compute = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
+    from bert.predicting.engines.tensorflow import load_checkpoint
+
+    compute = load_checkpoint(run.prefix, run.config, head, dtype)
     made = cls.of_engine(compute, answering, *sizes)
     made.texts_in = run.settings.get("texts_in", {})
     return made
@@ -434,13 +436,23 @@ class Predictor:
       As `load`.
 
     Raises:
-      ValueError: the model does not take strings.
+      ValueError: the model is not a task's.
       OSError: the folder holds no SavedModel.
     """
+    from bert.predicting import load_export
+
+    if folder := load_export.task_folder(saved_model):
+      return cls.load(
+        folder,
+        "tensorflow",
+        batch_size=batch_size,
+        chunk_size=chunk_size,
+        batch_invariant=batch_invariant,
+      )
     function = load_signature(saved_model)
     return cls._of_texts(function, 1 if batch_invariant else batch_size, chunk_size)
 
   @classmethod
   def _of_texts(cls, function: LoadedFunction, batch_size: int, chunk_size: int) -> "Predictor":
-    processor = TextProcessor(function.inputs, function.list_inputs, function.needs_pairs)
+    processor = TextProcessor(function.inputs, function.needs_pairs)
     return cls.of_halves(processor, function, batch_size, chunk_size)

@@ -18,7 +18,7 @@ import numpy as np
 
 from bert.predicting import token_ids
 from bert.predicting.sentence_vectors import own_vectors, text_features, text_pair
-from bert.tasks import kinds, tagging
+from bert.tasks import kinds
 from bert.tasks.answering import Answering, Row, check_length, plain
 from bert.text.sequence_layout import layout_of
 
@@ -139,14 +139,12 @@ class TextProcessor(Processor):
   def __init__(
     self,
     inputs: Sequence[str],
-    list_inputs: Sequence[str] = (),
     needs_pairs: bool = False,
     answering: Answering | None = None,
   ):
     """Takes the names of the model's inputs, and whether it compares two texts."""
     self.answering = answering
     self.inputs = tuple(inputs)
-    self.list_inputs = tuple(list_inputs)
     self.needs_pairs = needs_pairs
 
   def featurize(self, item):
@@ -159,36 +157,20 @@ class TextProcessor(Processor):
 
   def finish(self, rows, outputs):
     """See `Processor`; the result is a dict, without the padding to the longest of a batch."""
-    labels = getattr(self.answering, "label_names", None) or ()
-    return own_answers(rows[0], outputs[0], labels)
+    own: Any = outputs[0].get("num_words", outputs[0].get("num_tokens"))
+    return {
+      name: plain(value if own is None or np.ndim(value) == 0 else value[:own])
+      for name, value in sorted(outputs[0].items())  # a SavedModel stores them in any order
+    }
 
   def num_tokens(self, row):
     """Guesses the number of tokens."""
-    texts = (text for value in row.values() for text in ([value] if is_text(value) else value))
-    return 2 + sum(len(text) for text in texts) // _CHARACTERS_PER_TOKEN
+    return 2 + sum(map(len, row.values())) // _CHARACTERS_PER_TOKEN
 
 
 def is_text(value: Any) -> bool:
   """Tells whether a value is one text."""
   return isinstance(value, str)
-
-
-def own_answers(features: Row, outputs: Outputs, labels: Sequence[str] = ()) -> dict[str, Any]:
-  """The outputs of one item, without the padding of its words or choices to the longest item."""
-  own: Any = outputs.get("num_words", outputs.get("num_tokens"))
-  own = len(features["choices"]) if "choices" in features else own
-  answers = {
-    name: plain(value if own is None or np.ndim(value) == 0 else value[:own])
-    for name, value in sorted(outputs.items())  # a SavedModel stores them in any order
-  }
-  if "tags" in answers and "text" in features:
-    tags, starts, ends, probabilities = map(
-      answers.__getitem__, ("tags", "starts", "ends", "probabilities")
-    )
-    answers["entities"] = tagging.entities_of_tags(
-      features["text"], tags, starts, ends, probabilities, labels
-    )
-  return answers
 
 
 # ---------------------------------------------------------------------------------------------

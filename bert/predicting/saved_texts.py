@@ -10,17 +10,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bert.checkpoints import bundle_files
-from bert.checkpoints.numpy_reader import CheckpointReadError, each_field
+from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints.numpy_reader import each_field
 from bert.io import filesystem
 
 _FILE = "saved_model.pb"
 _NAME = b"serving_default"
 # Numbers of fields: of the file its graphs, of a graph its signatures, of a signature both lists,
-# of an entry of these name and value, and of a tensor's description its type and shape.
+# of an entry of these name and value, and of a tensor's description its type.
 _GRAPHS, _SIGNATURES = 2, 5
 _INPUTS, _OUTPUTS = 1, 2
 _KEY, _VALUE = 1, 2
-_TYPE, _SHAPE, _SIZES = 2, 3, 2
+_TYPE = 2
 _STRING = 7  # the type of texts
 
 
@@ -28,7 +29,6 @@ class Signature(NamedTuple):
   """What a model takes and gives, by name."""
 
   inputs: tuple[str, ...]
-  list_inputs: tuple[str, ...]  # those of them that are lists of texts
   outputs: tuple[str, ...]
 
   @property
@@ -58,19 +58,31 @@ def signature(folder: str) -> Signature | None:
   path = os.path.join(folder, _FILE)
   try:
     found = _signature(filesystem.read_bytes(path))
-  except (CheckpointReadError, LookupError, UnicodeDecodeError, AttributeError) as error:
+  except (CheckpointError, LookupError, UnicodeDecodeError, AttributeError) as error:
     raise ValueError(f"{path} is damaged: {error}") from None
   if found is None:
     return None
   inputs, outputs = found
-  if not inputs or any(kind != _STRING for kind, _ in inputs.values()):
+  if not inputs or any(kind != _STRING for kind in inputs.values()):
     return None
-  lists = tuple(name for name, (_, rank) in inputs.items() if rank == 2)
-  return Signature(tuple(sorted(inputs)), lists, tuple(sorted(outputs)))
+  return Signature(tuple(sorted(inputs)), tuple(sorted(outputs)))
+
+
+def check_is_current(folder: str, signature: Signature) -> None:
+  """Raises a ValueError for a model of spans, tags or choices that an earlier version exported.
+
+  Its graph reads strings; today these models read token ids.
+  """
+  is_of_pairs = set(signature.inputs) in ({"question", "context"}, {"context", "choices"})
+  if is_of_pairs or {"tags", "num_words"} <= set(signature.outputs):
+    raise ValueError(
+      f"{folder} is an export of an earlier version, whose graph reads the strings of questions, "
+      "tags or choices. Export its run again with --do_export."
+    )
 
 
 def _signature(content: bytes) -> tuple[dict, dict] | None:
-  """Returns name -> (type, rank) of inputs, and of outputs."""
+  """Returns name -> type of inputs, and of outputs."""
   for graph in _messages(content, _GRAPHS):
     for entry in _messages(graph, _SIGNATURES):
       fields = _fields(entry)
@@ -79,13 +91,12 @@ def _signature(content: bytes) -> tuple[dict, dict] | None:
   return None
 
 
-def _tensors(message: bytes, number: int) -> dict[str, tuple[int, int]]:
+def _tensors(message: bytes, number: int) -> dict[str, int]:
   found = {}
   for entry in _messages(message, number):
     fields = _fields(entry)
     described = _fields(fields[_VALUE])
-    rank = len(list(_messages(described.get(_SHAPE, b""), _SIZES)))
-    found[fields[_KEY].decode()] = (described[_TYPE], rank)
+    found[fields[_KEY].decode()] = described[_TYPE]
   return found
 
 

@@ -122,8 +122,9 @@ def find(folder: str | os.PathLike, **options: Any) -> Servable:
   chosen = Options(**options)
   _check(chosen)
   path = os.path.expanduser(os.fsdecode(folder))
-  if load_export.is_export(path):
-    found = _of_export(path, chosen)
+  exported = path if load_export.is_export(path) else load_export.task_folder(path)
+  if exported:
+    found = _of_export(exported, chosen)
   else:
     path = model_source.local_path(path)
     registry.check_not_of_export(path, chosen.engine, chosen.precision)
@@ -143,7 +144,7 @@ def find(folder: str | os.PathLike, **options: Any) -> Servable:
 def needs_tensorflow(folder: str | os.PathLike) -> bool:
   """Tells whether `find` imports TensorFlow: it does to read a checkpoint."""
   path = os.path.expanduser(os.fsdecode(folder))
-  return not load_export.is_export(path) and saved_texts.folder_of(path) is None
+  return load_export.task_folder(path) is None and saved_texts.folder_of(path) is None
 
 
 def _check(options: Options) -> None:
@@ -160,7 +161,8 @@ def _of_export(folder: str, options: Options) -> Servable:
   model = load_export.read(folder, options.vocab_file)
   engine = load_export.choose_engine(folder, options.engine, options.precision)
   file = registry.model_file(engine, folder, options.precision)
-  registry.module_of(engine)  # or a message that says what to install
+  if not registry.is_installed(engine):
+    registry.module_of(engine)  # raises a message that says what to install
   load = functools.partial(_export_engine, folder, options.vocab_file, engine, options.precision)
   found = {}
   if model.kind is not None:
@@ -202,10 +204,9 @@ def _of_saved_texts(path: str, options: Options) -> Servable | None:
   signature = saved_texts.signature(folder) if folder else None
   if folder is None or signature is None or options.task not in ("auto", ANSWERS):
     return None
+  saved_texts.check_is_current(folder, signature)
   answering = _meaning(folder, signature)
-  processor = TextProcessor(
-    signature.inputs, signature.list_inputs, signature.needs_pairs, answering
-  )
+  processor = TextProcessor(signature.inputs, signature.needs_pairs, answering)
   load = functools.partial(_texts_engine, folder)
   found = {ANSWERS: Ability(ANSWERS, processor, load)}
   file = os.path.join(folder, "assets.extra", model_folder.CONFIG)
@@ -344,7 +345,9 @@ def _task_engine(prefix, vocab_file, dtype, threads=None):
   start_lines.start_tensorflow(threads=threads)
   run = load_run.find_run(prefix, vocab_file)
   _, head = load_run.answering_of(run)
-  return registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
+  from bert.predicting.engines.tensorflow import load_checkpoint
+
+  return load_checkpoint(run.prefix, run.config, head, dtype)
 
 
 def _vector_engine(weights, pooling, threads=None):

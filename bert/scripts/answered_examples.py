@@ -1,13 +1,11 @@
 """The labelled set of a run, answered by its model: the examples of a report.
 
-At the end of a run they cost at most a twentieth of its operations, or what takes about three
-seconds on two cores, so that a short evaluation of a large model is not made twice. Operations are
-estimated, so that the same examples are answered on any machine.
+At the end of a run they are made of what its evaluation has computed: the model is not loaded once
+more. What words contributed has to be computed; then that is a small part of the run's own work.
 """
 
 import collections
 import random
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,11 +14,10 @@ from absl import logging
 
 from bert.io import vocabulary_kind
 from bert.io.wording import in_one_message
-from bert.model.configuration import BertConfig
 from bert.model.task_head import Head
 from bert.predicting import load_run
 from bert.predicting.contributions import Contributions
-from bert.predicting.engines import registry
+from bert.predicting.known_rows import KnownRows
 from bert.predicting.predictor import Predictor
 from bert.predicting.processors import AnswerProcessor
 from bert.reports import statistics, words
@@ -32,13 +29,8 @@ from bert.tasks.shown import Shown
 
 _CHUNK = 1024  # rows that are sorted by length together
 _EXPLAINED_WORST, _EXPLAINED_TYPICAL = 10, 3
-# Operations: for contributions, some ten seconds on two cores; for all that a run may always do.
-_MOST_FLOPS, _FREE_FLOPS = 2e12, 3e11
-_SHARE_OF_RUN = 0.05
-# What it takes to load and compile a layer of the model, and one of its gradients, in operations.
-_FLOPS_OF_LAYER, _FLOPS_OF_GRADIENT = 2e10, 4e10
-_FEWEST = 20  # of fewer examples a report would say nothing
-_MEASURED = 20  # examples by whose lengths operations are estimated
+_MOST_FLOPS = 2e12  # for contributions: some ten seconds on two cores
+_SHARE_OF_RUN = 0.05  # of what it computed, for contributions
 
 
 class Budget(NamedTuple):
@@ -46,18 +38,20 @@ class Budget(NamedTuple):
 
   Attributes:
     max_examples: of a larger set, a random sample of N examples is taken.
-    run_passes: examples that the run computed, forward or backward, by which the operations are
-      limited; None for no limit.
     is_explained: whether it is computed what words contributed to some answers.
+    run_passes: examples that the run computed, forward or backward, which limit that; None for no
+      limit.
+    known_rows: what the run has computed, of which alone answers are made; None to compute them.
   """
 
   max_examples: int = 2000
-  run_passes: int | None = None
   is_explained: bool = True
+  run_passes: int | None = None
+  known_rows: KnownRows | None = None
 
 
-class TooLongError(ValueError):
-  """To answer examples would take too large a part of the run's time."""
+class NotKnownError(ValueError):
+  """Of no example it is known what the model gives for it."""
 
 
 class Answered(NamedTuple):
@@ -96,23 +90,33 @@ def examples_of(
     batch_size: sequences in a batch.
 
   Raises:
-    TooLongError: the budget is not enough.
+    NotKnownError: there is nothing in `budget.known_rows` of which an answer could be made.
   """
+  from bert.predicting.engines.tensorflow import load_checkpoint
+
   data = task.data_sets(task.scored_split)[0]
-  count, most_flops = _planned(task, run, answering, data, budget)
-  places = sample(len(data.examples), count)
+  places = sample(len(data.examples), budget.max_examples)
+  items = trained_task.items_of(task, [data.examples[n] for n in places])
+  if budget.known_rows is None:
+    # As the run evaluated: in bfloat16 an answer that is a close call may be another one.
+    dtype = task.settings.get("dtype") or "float32"
+    engine = load_checkpoint(run.prefix, run.config, head, dtype)
+    found = Predictor.of_halves(_Remembering(answering), engine, batch_size, _CHUNK)(items)
+  else:
+    known = list(_made_of(budget.known_rows, answering, items))
+    if not any(known):
+      raise NotKnownError("the run has not evaluated their sequences one by one.")
+    places = [n for n, each in zip(places, known, strict=True) if each]
+    items = [item for item, each in zip(items, known, strict=True) if each]
+    found = [each for each in known if each]
   examples = [data.examples[n] for n in places]
-  items = trained_task.items_of(task, examples)
-  # As the run evaluated: in bfloat16 an answer that is a close call may be another one.
-  dtype = task.settings.get("dtype") or "float32"
-  engine = registry.load("tensorflow", run.prefix, config=run.config, head=head, dtype=dtype)
-  found = Predictor.of_halves(_Remembering(answering), engine, batch_size, _CHUNK)(items)
   answers = [each.answer for each in found]
   shown = task.shown(answering)
   gold = [task.gold(example) for example in examples]
   cases = [shown.case(*three) for three in zip(items, gold, answers, strict=True)]
   shown_module.drop_unused(cases)
   is_whole = len(places) == len(data.examples)
+  explain = Contributions(run.prefix, run.config, head)
   why = "the report has none of its own"
   return Examples(
     shown,
@@ -125,60 +129,31 @@ def examples_of(
     source=data.split + data.suffix,
     scores=trained_task.scores_of(task, data, answers, why) if is_whole else {},
     contributions=_explained(
-      Contributions(run.prefix, run.config, head),
+      explain,
       answering,
-      {n: (items[n], found[n]) for n in _to_explain(cases) if most_flops},
-      most_flops,
+      {n: (items[n], found[n]) for n in _to_explain(cases)[: _num_explained(explain, budget)]},
     ),
     label_counts=_label_counts(shown, [task.gold(example) for example in data.examples]),
   )
 
 
-def affordable(config: BertConfig, tokens: float, run_passes: int | None) -> int:
-  """Returns how many examples may be answered; 0 where it is not worth loading the model.
-
-  Args:
-    config: of the model.
-    tokens: of an example.
-    run_passes: see `Budget`.
-  """
-  if run_passes is None:
-    return sys.maxsize
-  of_one = max(_flops(config, tokens), 1.0)
-  possible = int(_left(config, of_one, run_passes) / of_one)
-  return possible if possible >= _FEWEST else 0
+def _made_of(
+  known: KnownRows, answering: Answering, items: Sequence[Any]
+) -> Iterator[Answered | None]:
+  """Yields the answer to each item; None where a row of it is not known."""
+  processor = _Remembering(answering)
+  for item in items:
+    rows = processor.featurize(item)
+    scores = [known.scores_of(row) for row in rows]
+    yield None if None in scores else processor.finish(rows, scores)
 
 
-def _flops(config: BertConfig, tokens: float) -> float:
-  """Returns the operations of the products with weights: two for each, in all layers."""
-  width, inner = config.hidden_size, config.intermediate_size
-  return config.num_hidden_layers * tokens * (8.0 * width**2 + 4.0 * width * inner)
-
-
-def _left(config: BertConfig, of_one: float, run_passes: int) -> float:
-  """Returns the operations that are left to answer, once the model is loaded."""
-  allowed = max(_FREE_FLOPS, _SHARE_OF_RUN * run_passes * of_one)
-  return allowed - config.num_hidden_layers * _FLOPS_OF_LAYER
-
-
-def _planned(
-  task: Any, run: load_run.Run, answering: Answering, data: Any, budget: Budget
-) -> tuple[int, float]:
-  """Returns how many examples are answered, and the operations left to explain some."""
-  most_flops = _MOST_FLOPS if budget.is_explained else 0.0
-  count = min(len(data.examples), budget.max_examples)
-  if budget.run_passes is None or not count:
-    return count, most_flops
-  some = trained_task.items_of(task, data.examples[:_MEASURED])
-  rows = [row for item in some for row in answering.rows(item)]
-  tokens = sum(len(row["input_ids"]) for row in rows) / len(some)
-  count = min(count, affordable(run.config, tokens, budget.run_passes))
-  if not count:
-    raise TooLongError("to answer them would take a large part of this run's time.")
-  of_one = _flops(run.config, tokens)
-  left = _left(run.config, of_one, budget.run_passes) - count * of_one
-  left -= run.config.num_hidden_layers * _FLOPS_OF_GRADIENT
-  return count, max(0.0, min(most_flops, left))
+def _num_explained(explain: Contributions, budget: Budget) -> int:
+  """Returns how many answers may be explained, if all are equally long."""
+  most = _EXPLAINED_WORST + _EXPLAINED_TYPICAL if budget.is_explained else 0
+  if budget.run_passes is None:
+    return most
+  return min(most, int(_SHARE_OF_RUN * budget.run_passes / explain.passes))
 
 
 def _label_counts(shown: Shown, gold: Sequence[Any]) -> dict[str, int]:
@@ -222,9 +197,8 @@ def _explained(
   contributions: Contributions,
   answering: Answering,
   chosen: Mapping[int, tuple[Any, Answered]],
-  most_flops: float,
 ) -> dict[int, words.Contribution]:
-  """Explains as many answers as the budget allows; none, and a warning, where that fails."""
+  """Explains answers, as many as do not take long; none, and a warning, where that fails."""
   asked, spent = {}, 0.0
   try:
     for n, (item, each) in chosen.items():
@@ -233,7 +207,7 @@ def _explained(
         continue
       rows = [each.rows[k] for k in explained.rows or range(len(each.rows))]
       spent += contributions.flops(rows)
-      if spent > most_flops and (asked or most_flops < _MOST_FLOPS):
+      if spent > _MOST_FLOPS and asked:
         break
       asked[n] = (explained, rows)
     if not asked:

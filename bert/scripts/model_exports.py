@@ -1,12 +1,13 @@
-"""Exports in other formats than TensorFlow's: one folder with a model, and all that belongs to it.
+"""Exports: the SavedModels of a checkpoint, and one directory with a model in other formats.
 
   wanted = Wanted.of_flags(settings)                # checked, before anything is loaded
   check_folder("out/export", wanted)
   export("out/export", wanted, described, checkpoint)
 
-`exporting/model_folder.py` lists the files.
+  export_hub_models("out/export", ...)              # encoder/, and preprocess/ of WordPiece
+  export_task_model("out/export", ...)              # task/, from strings or from token ids
 
-Letters in shapes: R = rows, S = sequence length.
+`exporting/model_folder.py` lists the files of a directory that is not TensorFlow's alone.
 """
 
 import contextlib
@@ -18,22 +19,22 @@ from absl import logging
 
 from bert.checkpoints import label_map, model_files, sentence_pooling
 from bert.exporting import model_card, model_folder
-from bert.exporting.model_files import FILES
+from bert.exporting.model_files import FILES, SAVED_MODEL
 from bert.exporting.model_folder import Described
 from bert.io import atomic_files, filesystem, installation
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import kinds, usage
+from bert.text import tokenizer_kinds
 
-SAVED_MODEL = "saved_model"
-FORMATS = (SAVED_MODEL, *FILES)
+FORMATS = (SAVED_MODEL, "onnx", "litert")
 
 # What TensorFlow's models of an export are called.
 _SAVED_MODELS = ("encoder", "preprocess", "task")
 # All that lies in the folder of an export, so that nothing of the user's is replaced with it.
 _OWN = {
-  *(*_SAVED_MODELS, *FILES, "1_Pooling", "modules.json", "sentence_bert_config.json"),
+  *(*_SAVED_MODELS, *FORMATS, "1_Pooling", "modules.json", "sentence_bert_config.json"),
   *(model_folder.RUN, model_folder.CONFIG, label_map.NAME, model_folder.CARD),
   *(model_folder.ACCURACY, "config.json", "tokenizer.json", "tokenizer_config.json"),
   *("special_tokens_map.json", "vocab.txt", "spiece.model", "vocab.json", "merges.txt"),
@@ -86,7 +87,7 @@ class Wanted(NamedTuple):
       if getattr(self, flag) and not self.others:
         raise command_line.UsageError(
           f"--{flag} is for other formats than --format={names}, whose models are float32: add "
-          f"{' or '.join(FILES)}."
+          "onnx or litert."
         )
     if self.float16 and not any("float16" in FILES[name] for name in self.others):
       raise command_line.UsageError(f"--float16 is for litert; --format={names} has no such model.")
@@ -119,9 +120,9 @@ def check_folder(export_dir: str, wanted: Wanted) -> None:
     )
   renewed = set(wanted.others)
   renewed |= {"encoder", "preprocess"} if SAVED_MODEL in wanted.formats else set()
-  for name in (*FILES, *(_SAVED_MODELS if wanted.others else ())):
+  for name in (*FORMATS, *(_SAVED_MODELS if wanted.others else ())):
     if name in names and name not in renewed:
-      what = f"--format={','.join([*wanted.formats, name])}, " if name in FILES else ""
+      what = f"--format={','.join([*wanted.formats, name])}, " if name in FORMATS else ""
       raise command_line.UsageError(
         f"--export_dir={export_dir} holds {name}/, which this export would not renew. Give {what}"
         "another --export_dir, or remove that folder."
@@ -159,16 +160,100 @@ def export(
     with _naming(export_dir, folder):
       if SAVED_MODEL in wanted.formats:
         write_saved_models(folder)
-      model_folder.write_description(folder, model)
+      _describe(folder, model, checkpoint)
       trained_in = model_files.run_folder_of(checkpoint)
-      if labels := model.kind and label_map.labels_of(checkpoint):
-        label_map.write(folder, labels)
       for name in wanted.others:
         os.makedirs(os.path.join(folder, name))
         _WRITERS[name][1](graph, folder, wanted)
       report = _report(folder, wanted, model, trained_in)
       model_card.write(folder, model, _name_of(checkpoint), report)
   logging.info("Wrote %s: %s.", export_dir, ", ".join(wanted.formats))
+
+
+def export_hub_models(
+  export_dir: str,
+  config: BertConfig,
+  checkpoint: str,
+  vocab_file: str,
+  do_lower_case: bool,
+  max_seq_length: int,
+  tf_text_tokenizer: bool = False,
+) -> None:
+  """Writes `encoder/` and, of a WordPiece vocabulary, `preprocess/` into `export_dir`.
+
+  Args:
+    export_dir: made if it does not exist.
+    config: of the model.
+    checkpoint: prefix of the weights, of the whole encoder.
+    vocab_file: of the model.
+    do_lower_case: whether the model is uncased.
+    max_seq_length: the default of the preprocessing.
+    tf_text_tokenizer: see `hub_preprocess.Preprocessor`.
+  """
+  from bert.exporting import hub_encoder, hub_preprocess
+
+  hub_encoder.export_encoder(
+    os.path.join(export_dir, "encoder"), config, checkpoint, vocab_file, do_lower_case
+  )
+  if tokenizer_kinds.of(vocab_file):
+    logging.info(
+      "Exported the encoder to %s. There is no preprocess/ for %s: tokenize in Python.",
+      export_dir,
+      vocab_file,
+    )
+    return
+  hub_preprocess.export_preprocess(
+    os.path.join(export_dir, "preprocess"),
+    vocab_file,
+    do_lower_case,
+    max_seq_length,
+    tf_text_tokenizer,
+  )
+  logging.info("Exported the encoder and its preprocessing to %s.", export_dir)
+
+
+def export_task_model(export_dir: str, model: Described, checkpoint: str) -> None:
+  """Writes `task/` into `export_dir`: from strings where `reads_strings`, else from token ids.
+
+  Args:
+    export_dir: made if it does not exist.
+    model: what is known of it.
+    checkpoint: prefix of the weights.
+
+  Raises:
+    UsageError: the checkpoint was not fine-tuned for a task.
+    CheckpointError: the checkpoint lacks a variable, or has it in another shape.
+    OSError: the directory cannot be written, or holds something other than a SavedModel.
+  """
+  from bert.exporting import saved_models
+
+  if model.kind is None:
+    raise command_line.UsageError(
+      f"--task_model: {checkpoint} was not fine-tuned for a task. Omit the flag."
+    )
+  path = os.path.join(export_dir, "task")
+  if reads_strings(model):
+    model.kind.model_class().from_description(model).export(path, checkpoint)
+    return
+  graph = _graph_of(model, checkpoint)
+  with saved_models.written_aside(path) as folder:
+    graph.save(folder)
+    _describe(folder, model, checkpoint)
+  logging.info("Exported the fine-tuned model of %s to %s, from token ids.", checkpoint, path)
+
+
+def reads_strings(model: Described) -> bool:
+  """Tells whether a task's SavedModel reads strings: in one sequence of a WordPiece vocabulary."""
+  is_in_windows = model.facts.get("long_text") == "windows"
+  has_graph = bool(model.kind and model.kind.model) and not is_in_windows
+  return has_graph and tokenizer_kinds.of(model.vocab_file) is None
+
+
+def _describe(folder: str, model: Described, checkpoint: str) -> None:
+  """Writes the files beside a model."""
+  model_folder.write_description(folder, model)
+  if labels := model.kind and label_map.labels_of(checkpoint):
+    label_map.write(folder, labels)
 
 
 @contextlib.contextmanager
@@ -288,7 +373,8 @@ def _write_onnx(graph: Any, folder: str, wanted: Wanted) -> None:
   writer.write(graph, files["float32"])
   if not wanted.int8:
     return
-  from bert.exporting.onnx import quantization
+  with installation.extra("onnx", "--int8"):
+    from bert.exporting.onnx import quantization
 
   quantization.quantize_dynamic(files["float32"], files["int8"])
 

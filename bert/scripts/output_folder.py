@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
@@ -100,14 +101,17 @@ def _with_way_out(
   )
 
 
-def model_fingerprint(config: BertConfig, vocab: Mapping[str, int] | None = None, **facts) -> dict:
-  """Returns what must be equal for a run to be resumed: the model, the vocabulary, and the task.
+def model_fingerprint(config: BertConfig, tokenizer: Any = None, **facts) -> dict[str, Any]:
+  """Returns what must be equal for a run to be resumed: the model, the tokenizer, and the task.
 
-  The facts are of the task; the vocabulary counts where the run reads text.
+  The facts are of the task; the tokenizer counts where the run reads text.
   """
   fingerprint = config.deciding_values()
-  if vocab is not None:
-    fingerprint["vocabulary"] = tokenization.vocabulary_hash(vocab)
+  if tokenizer is not None:
+    fingerprint["vocabulary"] = tokenization.vocabulary_hash(tokenizer.vocab)
+  if words := getattr(tokenizer, "basic_tokenizer", None):
+    fingerprint["strip_accents"] = words.strips
+    fingerprint["tokenize_chinese_chars"] = words.tokenize_chinese_chars
   return {**fingerprint, **facts}
 
 
@@ -131,7 +135,7 @@ def check_same_task(settings: RunSettings, config: BertConfig, tokenizer) -> Non
   """Refuses a folder of another model or task before any data are read (ResumeMismatchError)."""
   fingerprint = model_fingerprint(
     config,
-    tokenizer.vocab,
+    tokenizer,
     do_lower_case=settings.do_lower_case,
     task_name=settings.task_name.lower(),
   )

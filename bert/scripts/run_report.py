@@ -13,6 +13,7 @@ from absl import logging
 
 from bert.io import atomic_files, filesystem
 from bert.io.wording import in_one_message
+from bert.predicting.known_rows import KnownRows
 from bert.reports import html_page
 from bert.scripts import command_line, run_subject
 from bert.scripts.run_settings import RunSettings
@@ -40,22 +41,22 @@ def write_page(output_file: str, make: Callable[[], str]) -> None:
   logging.info("Wrote %s, %.1f MB, in %.1f s.", output_file, len(html.encode()) / 1e6, seconds)
 
 
-def write_at_end(settings: RunSettings, run_passes: int | None = None) -> None:
+def write_at_end(settings: RunSettings, run_passes: int, known_rows: KnownRows) -> None:
   """Writes `OUTPUT_DIR/report.html` of a run that is complete but for this.
 
-  Its examples are those that the run evaluated, as many as take little of its time; a run that only
-  trained has none.
+  Its examples are those that the run evaluated; a run that only trained has none.
 
   Args:
     settings: of the run.
-    run_passes: see `answered_examples.Budget`.
+    run_passes: examples that it computed, see `answered_examples.Budget`.
+    known_rows: what its model gave for them.
   """
   folder = settings.output_dir
   if filesystem.is_remote(folder):
     logging.info("No report: %s is remote. Copy the folder, then: report.py FOLDER.", folder)
     return
   has_results = os.path.isfile(settings.path("eval_results.txt"))
-  chosen = run_subject.Chosen(is_answered=has_results, run_passes=run_passes)
+  chosen = run_subject.Chosen(is_answered=has_results, run_passes=run_passes, known_rows=known_rows)
   with failing_as_warning("The run itself is complete"):
     write(folder, os.path.join(folder, FILE), chosen)
 

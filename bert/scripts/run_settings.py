@@ -26,14 +26,13 @@ from absl import logging
 from bert import tokenization
 from bert.checkpoints import model_files
 from bert.checks import at_start
-from bert.io import filesystem, installation, vocabulary_kind
+from bert.io import filesystem, installation
 from bert.io.tables import DataError, folder_listing
 from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, seeds
 from bert.scripts.model_flags import about_vocabulary, model_of, with_model_files, with_stored_case
 from bert.tasks import user_tables
-from bert.text import tokenizer_kinds
 from bert.text.tokenizer import Tokenizer
 from bert.training import distribution, hardware, variable_groups
 
@@ -392,8 +391,9 @@ def load_config_and_tokenizer(settings: RunSettings) -> tuple[BertConfig, Tokeni
     checkpoint = settings.checkpoint or finding.find(settings.init_checkpoint)
     model_files.check_case(settings.do_lower_case, checkpoint)
   if settings.get("spm_model_file"):
-    pieces = tokenizer_kinds.named(vocabulary_kind.SENTENCE_PIECES)
-    pieces.read_model(settings.spm_model_file)  # or it is no such file
+    from bert.text import sentence_pieces
+
+    sentence_pieces.read_model(settings.spm_model_file)  # or it is no such file
   tokenizer = tokenization.load_tokenizer(settings.vocab_file, settings.do_lower_case)
   model_files.check_vocabulary_size(
     *(tokenizer.vocab, settings.vocab_file, config.vocab_size, settings.bert_config_file),

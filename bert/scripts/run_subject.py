@@ -19,6 +19,7 @@ from bert.io import filesystem, installation, json_files
 from bert.io.wording import in_one_message
 from bert.model.configuration import BertConfig
 from bert.predicting import load_run
+from bert.predicting.known_rows import KnownRows
 from bert.reports.subject import Subject
 from bert.scripts import (
   answered_examples,
@@ -29,7 +30,7 @@ from bert.scripts import (
   table_split,
   trained_task,
 )
-from bert.scripts.answered_examples import Budget, TooLongError
+from bert.scripts.answered_examples import Budget, NotKnownError
 from bert.tasks import kinds, public_data, run_statistics, usage
 
 # Files of data by the flags of tasks.
@@ -49,7 +50,7 @@ class Chosen(NamedTuple):
     batch_size: sequences in a batch.
     is_answered: whether examples are answered at all.
     is_explained: whether it is computed what words contributed.
-    run_passes: see `answered_examples.Budget`; None where a report may take its time.
+    run_passes, known_rows: see `answered_examples.Budget`; None where a report may take its time.
   """
 
   data_dir: str | None = None
@@ -59,6 +60,7 @@ class Chosen(NamedTuple):
   is_answered: bool = True
   is_explained: bool = True
   run_passes: int | None = None
+  known_rows: KnownRows | None = None
 
 
 def subject_of(folder: str, chosen: Chosen) -> Subject:
@@ -134,12 +136,12 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
 def _answer(
   subject: Subject, task: Any, run: load_run.Run, answering: Any, head: Any, chosen: Chosen
 ) -> None:
-  """Answers the examples of a report, and says how to get those that would take too long."""
-  budget = Budget(chosen.max_examples, chosen.run_passes, chosen.is_explained)
+  """Answers the examples of a report, and says how to get those that the run has no answers to."""
+  budget = Budget(chosen.max_examples, chosen.is_explained, chosen.run_passes, chosen.known_rows)
   more = f"come with: python report.py {shlex.quote(subject.folder)}"
   try:
     found = answered_examples.examples_of(task, run, answering, head, budget, chosen.batch_size)
-  except TooLongError as error:
+  except NotKnownError as error:
     subject.missing = [*subject.missing, f"There are no examples: {error} They {more}"]
     logging.info("The report has no examples: %s They %s", error, more)
     return

@@ -7,7 +7,6 @@ its `Teaching`.
 """
 
 import difflib
-import json
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from absl import logging
 
 from bert.io import installation
 from bert.model.configuration import BertConfig
+from bert.predicting.known_rows import KnownRows
 from bert.scripts import command_line, on_request, output_folder, result_files, run_files
 from bert.scripts.run_settings import RunSettings
 from bert.training import distribution, hardware
@@ -73,7 +73,11 @@ class Run:
     informative: flags whose change, when the run is resumed, is only logged.
     ignored_in_eval: facts that may differ in a run that does not train.
     result_keys: of `eval_results.txt`, which are written first.
+    exports_task: whether `--do_export` also writes `task/`; pre-training has no task.
+    known_rows: what the model gave for the main set that was evaluated, for the report.
   """
+
+  exports_task = False
 
   informative: tuple[str, ...] = (
     *("train_batch_size", "learning_rate", "num_train_epochs", "warmup_proportion"),
@@ -97,6 +101,7 @@ class Run:
     self.estimator: Any = None
     self.informative = (*type(self).informative, *self.teaching.informative)
     self.ignored_in_eval = self.teaching.ignored_in_eval
+    self.known_rows: KnownRows = KnownRows()
     self._skipped_training: str | None = None
 
   def run(self) -> None:
@@ -120,7 +125,7 @@ class Run:
       distribution.on_chief(self._export, checkpoint_path)
     if self.settings.get("report") and self.is_reported:
       write = on_request.module("report").write_at_end
-      distribution.on_chief(write, self.settings, self.example_passes())
+      distribution.on_chief(write, self.settings, self.example_passes(), self.known_rows)
     # At the end, where it is read; what was logged meanwhile has scrolled away.
     if warning := self._skipped_training or output_folder.nothing_loaded(self.settings):
       logging.warning("%s", warning)
@@ -171,10 +176,6 @@ class Run:
     """Whether the run did something that a report shows."""
     return bool(self.settings.do_train or self.settings.do_eval)
 
-  def task_model(self) -> dict[str, Any] | None:
-    """Returns what `exports.export_task_model` exports; pre-training has no task."""
-    return None
-
   # -------------------------------------------------------------------------------------------
   # The steps.
 
@@ -202,7 +203,7 @@ class Run:
     if self.tokenizer is None:
       return output_folder.model_fingerprint(self.bert_config, **facts)
     return output_folder.model_fingerprint(
-      self.bert_config, self.tokenizer.vocab, do_lower_case=self.settings.do_lower_case, **facts
+      self.bert_config, self.tokenizer, do_lower_case=self.settings.do_lower_case, **facts
     )
 
   def _informative(self) -> dict[str, Any]:
@@ -254,8 +255,12 @@ class Run:
     sizes: Mapping[str, Any],
     checkpoint_path: str | None,
     name: str | None = None,
+    on_rows: Callable[..., None] | None = None,
   ) -> Mapping[str, Any]:
-    """Evaluates, writes `eval_results.txt`, or that of a further set; returns the results."""
+    """Evaluates, writes `eval_results.txt`, or that of a further set; returns the results.
+
+    See `Estimator.evaluate` for `on_rows`.
+    """
     logging.info("***** Running evaluation *****")
     log_sizes(sizes, self.settings.eval_batch_size)
     results = self.estimator.evaluate(
@@ -263,6 +268,7 @@ class Run:
       steps=self.settings.get("max_eval_steps"),
       checkpoint_path=checkpoint_path,
       name=name,
+      on_rows=on_rows,
     )
     self.write_results(f"eval_results_{name}.txt" if name else "eval_results.txt", results)
     return results
@@ -275,7 +281,6 @@ class Run:
   def _export(self, checkpoint_path: str | None) -> None:
     """Exports in a process of its own: what is exported does not depend on how it was trained."""
     settings = self.settings
-    task_model = self.task_model()
     exit_code = start_script(
       "export_hub",
       f"--export_dir={settings.export_dir}",
@@ -284,7 +289,7 @@ class Run:
       f"--vocab_file={settings.vocab_file}",
       f"--do_lower_case={settings.do_lower_case}",
       f"--max_seq_length={settings.max_seq_length}",
-      *([f"--task_model={json.dumps(task_model)}"] if task_model else []),
+      f"--task_model={self.exports_task}",
     )
     if exit_code:
       sys.exit(exit_code)  # the other process has said why

@@ -23,10 +23,11 @@ from bert.io.tables import DataError, Row, is_json_lines, read_own_table, row_wr
 from bert.scripts import command_line, run_states
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import shared_texts, user_tables
+from bert.tasks.user_tables import SPLIT_RECORD
 from bert.training import distribution
 
 SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
-_FOLDER, _RECORD = "split", "split.json"
+_FOLDER = "split"
 _BINS = 10  # of numbers, whose shares are the same in all parts
 
 
@@ -93,7 +94,7 @@ def _find_or_write(task_class, settings, config, tokenizer) -> str | None:
       lines = [*([header] if header and name.endswith(".csv") else []), *rows]
       atomic_files.write_bytes(os.path.join(aside, name), b"".join(map(write, lines)))
     record = {**found, "seed": settings.seed, "rows": sizes}
-    atomic_files.write_text(os.path.join(aside, _RECORD), json.dumps(record, indent=2) + "\n")
+    atomic_files.write_text(os.path.join(aside, SPLIT_RECORD), json.dumps(record, indent=2) + "\n")
   logging.info(
     "%s: %d rows, divided by --seed=%d into %s: %s. %d rows have the text of another one; these "
     "stay together.",
@@ -110,7 +111,7 @@ def table_of(folder: str | None) -> str | None:
 
 
 def _record_in(folder: str) -> dict[str, Any]:
-  return json_files.read_if_there(os.path.join(folder, _RECORD), f"Remove {folder}.")
+  return json_files.read_if_there(os.path.join(folder, SPLIT_RECORD), f"Remove {folder}.")
 
 
 def _divided(task: Any, settings: RunSettings) -> tuple[list[str], dict[str, list[Row]], int]:

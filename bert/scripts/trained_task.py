@@ -7,7 +7,7 @@ import numpy as np
 from absl import logging
 
 from bert import tokenization
-from bert.scripts import command_line, flag_groups, run_settings
+from bert.scripts import command_line, flag_groups, run_settings, table_split
 from bert.tasks import kinds
 
 
@@ -20,7 +20,7 @@ def make(
   flags: Mapping[str, Any],
   **changed: Any,
 ) -> Any:
-  """Makes the task of a model, ready to read a labelled set.
+  """Makes the task of a model, ready to read a labelled set: of a table that it divided its part.
 
   Args:
     kind: of the model.
@@ -44,6 +44,7 @@ def make(
   places = {"init_folder": folder, "output_dir": folder, "do_lower_case": do_lower_case}
   settings = settings.replace(**places, do_train=False, do_eval=True).replace(**changed)
   tokenizer = tokenization.load_tokenizer(vocab_file, do_lower_case)
+  settings = table_split.with_split(task_class, settings, config, tokenizer)
   task = task_class(settings, config, tokenizer)
   task.prepare(None)
   return task

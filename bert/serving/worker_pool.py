@@ -26,11 +26,12 @@ from bert.serving.channel import Channel
 from bert.serving.errors import BackendError, NotReady, Overloaded, ServingError
 from bert.serving.events import Events
 from bert.serving.row_queue import Batch, Part, Request, Row, RowQueue
-from bert.serving.worker import Done, EngineLoad, Work
+from bert.serving.worker import Done, EngineLoad, Work, reason_of
 
 _FIRST_PAUSE_S = 0.5  # before a process that could not start, or died soon, is started again
 _LONGEST_PAUSE_S = 30.0
 _SOON_S = 10.0  # a process that lives longer was a good one
+_MOST_STARTS = 8  # that fail one after the other by a fault of this program, in about a minute
 _WEIGHT = 0.1  # of the newest batch in the average speed
 
 
@@ -180,20 +181,35 @@ class WorkerPool:
   # A process.
 
   async def _keep(self) -> None:
-    """Starts a process, feeds it, and starts another one when it is gone; for ever."""
-    pause = 0.0
+    """Starts a process, feeds it, and starts another one when it is gone; for ever.
+
+    What the process itself reports, such as too little memory, may pass. A fault of this program
+    that keeps processes from starting does not: after some attempts it is left at that.
+    """
+    pause, faults = 0.0, 0
     while True:
       began = time.monotonic()
       channel = Channel(self._engines, self.options.threads)
       try:
         await self._bring_up(channel)
+        faults = 0
         await self._feed(channel)
       except ServingError as error:
         if self._is_first_failure(error):
           return
         logging.error("%s: %s", self._model, error)
-      except Exception:  # a fault of this program; the model is still to be served
+      except Exception as error:  # a fault of this program; the model is still to be served
         logging.exception("%s: the process that computes is lost.", self._model)
+        if self._is_first_failure(NotReady(f"The model cannot be loaded: {reason_of(error)}")):
+          return
+        faults += channel not in self._channels
+        if faults == _MOST_STARTS:
+          logging.error(
+            "%s: the process that computes could not be started %d times and is given up. Start "
+            "the server again, or report the error above.",
+            *(self._model, faults),
+          )
+          return
       finally:
         self._dismiss(channel)
       self._events.worker_restarted(self._model)
@@ -204,9 +220,10 @@ class WorkerPool:
   async def _bring_up(self, channel: Channel) -> None:
     try:
       ready = await channel.start(self.options.start_timeout_s)
-    except ServingError as error:
+    except Exception as error:
       if not self.is_ready:
-        self.fault = f"The model cannot be loaded: {error}"
+        reason = str(error) if isinstance(error, ServingError) else reason_of(error)
+        self.fault = f"The model cannot be loaded: {reason}"
         self._fail_waiting(self.fault)
       raise
     self.fault, self.names, self._devices = None, ready.names, ready.devices

@@ -18,12 +18,6 @@ class ChoiceAnswers(Answering):
   has_raw_scores: ClassVar = True
   display = "choices"
 
-  @classmethod
-  def facts_of_outputs(cls, outputs, label_names):
-    """Recognises the number of a choice."""
-    del label_names
-    return {} if "choice" in outputs else None
-
   def rows(self, item):
     """Makes the rows of the text with each choice."""
     context, choices = (item[name] for name in self.inputs)

@@ -22,7 +22,15 @@ from absl import logging
 from bert.io import other_formats
 from bert.io.atomic_files import write_text
 from bert.io.table_columns import TableReader
-from bert.io.tables import QUOTE_ADVICE, DataError, Row, check_text, read_lines, with_others
+from bert.io.tables import (
+  QUOTE_ADVICE,
+  SKIP_ADVICE,
+  DataError,
+  Row,
+  check_text,
+  read_lines,
+  with_others,
+)
 from bert.tasks import label_schemes
 from bert.tasks.label_schemes import UNTYPED, convert_labels, split_label
 
@@ -37,7 +45,9 @@ _CONLLU_ADVICE = (
 )
 _COMMENT_ADVICE = "If lines that begin with # are comments, give --comment_prefix='#'."
 _MEANT = "Did you mean"
-_CHECK = "Check --separator, --token_column and --label_column"
+_CHECK_ADVICE = (
+  "Check --separator, --token_column and --label_column, or skip such rows with --skip_bad_rows."
+)
 # A shell passes '\\t' as two characters.
 _NAMED_SEPARATORS = {"whitespace": None, "tab": "\t", "\\t": "\t", "space": " ", "comma": ","}
 
@@ -288,7 +298,7 @@ class _Reader:
     """Lists of (word, label, index of the line)."""
     self.lines, self.others = list(read_lines(self.path)), {}
     self._is_quoted = self.format.has_quotes(self.lines)
-    self._width = 0 if self.format.characters else self._usual_width()
+    self._width = self._usual_width()
     sentence, first_of_last = [], ""
     for index, line in enumerate(self.lines):
       is_end, found = not line.strip(" \t"), None
@@ -333,7 +343,8 @@ class _Reader:
       raise DataError(reason, self.path, index + 1, QUOTE_ADVICE) from None
 
   def _word_and_label(self, columns, index, with_labels) -> tuple[str, str]:
-    is_blank = self.lines[index][0] in " \t" and len(columns) < self._width
+    is_short = self.format.characters is None and len(columns) < self._width
+    is_blank = is_short and self.lines[index][0] in " \t"
     word = "" if is_blank else self._column(columns, self.format.token_column, "word", index)
     if not word.strip(" \t"):
       raise self._error("the word is empty or a blank", index)
@@ -346,8 +357,8 @@ class _Reader:
       split_label(label, self.format.scheme)
     except ValueError as error:
       meant = label_schemes.meant(label, self.format.scheme)
-      hint = f"{_MEANT} {meant!r}? " if meant else ""
-      raise self._error(str(error), index, _LabelError, hint) from None
+      advice = f"{_MEANT} {meant!r}? {SKIP_ADVICE}" if meant else ""
+      raise self._error(str(error), index, _LabelError, advice) from None
     if not label:
       raise self._error("the label is empty", index, _LabelError)
     return word, label
@@ -359,12 +370,14 @@ class _Reader:
       reason = f"the {what} should be in column {number}, but the line has {len(columns)} column(s)"
       raise self._error(reason, index, kind) from None
 
-  def _error(self, reason, index, kind=DataError, hint="") -> DataError:
+  def _error(self, reason, index, kind=DataError, advice="") -> DataError:
+    """Makes the error of a line; flags are in question where it has as many columns as most."""
     shown = f"{self.lines[index]:.60}"
-    skip = "" if self._skip else ", or skip such rows with --skip_bad_rows"
-    advice = f"{hint}{_CHECK}{skip}."
     if shown.startswith("#") and not self.format.comment_prefix:
-      advice = f"{_COMMENT_ADVICE} {advice}"
+      advice = _COMMENT_ADVICE
+    elif not advice:
+      is_usual = len(self.format.split(self.lines[index])) == self._width
+      advice = _CHECK_ADVICE if is_usual else SKIP_ADVICE
     if other_formats.looks_like_json(shown):
       reason, advice = "this is JSON", "Write each word with its label on a line of its own."
     return kind(f"{reason}: {shown!r}.", self.path, index + 1, advice)

@@ -12,7 +12,7 @@ import dataclasses
 import difflib
 import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar
 
 from bert.io import filesystem
@@ -49,25 +49,38 @@ class GlueProcessor(TableProcessor):
     return user_tables.read_rows(path, self._reader) if is_hubs else super()._read_rows(path)
 
   def _columns_in(self, set_type, lines):
-    if self.hub_columns is None or not _is_of_hub(lines[0].file, names_of(lines[0], True)):
+    names = names_of(lines[0], True)
+    path = lines[0].file
+    if len(names) == 1 and self._is_of_hub(set_type, path, names[0].split(",")):
+      csv = os.path.splitext(path)[0] + ".csv"
+      raise lines[0].error("commas separate the columns, not tabs.", f"Name it {csv}.")
+    if self.hub_columns is None or not self._is_of_hub(set_type, path, names):
       return super()._columns_in(set_type, lines)
     label = None if set_type.startswith("test") else "label"
     return dataclasses.replace(self.hub_columns, label=label).resolve(lines[0])
 
   def _create_example(self, row, set_type, columns):
-    if columns.label is not None and _is_of_hub(row.file, columns.names):
+    if columns.label is not None and self._is_of_hub(set_type, row.file, columns.names):
       number = str(row[columns.label])
       names = {str(number): name for number, name in enumerate(self.hub_labels)}
       row[columns.label] = names.get(number, number)
     return super()._create_example(row, set_type, columns)
 
+  def _is_of_hub(self, set_type: str, file: str, names: Collection[str]) -> bool:
+    """Returns whether a table is an export of the hub: there, each row has an `idx`.
+
+    Some leave it out: then the other columns have the hub's names.
+    """
+    if file.endswith(_HUB_ENDINGS) or "idx" in names:
+      return True
+    if self.hub_columns is None:
+      return False
+    label = None if set_type.startswith("test") else "label"
+    wanted = {self.hub_columns.text_a, self.hub_columns.text_b, label} - {None}
+    return wanted <= set(names)
+
 
 _HUB_ENDINGS = (".csv", ".jsonl", ".json")
-
-
-def _is_of_hub(file: str, names: Iterable[str]) -> bool:
-  """Returns whether a table is an export of the hub: there, each row has an `idx`."""
-  return file.endswith(_HUB_ENDINGS) or "idx" in names
 
 
 class MrpcProcessor(GlueProcessor):

@@ -5,7 +5,7 @@ a model, which head it has, which classes answer texts, how transformers calls i
 is a class, `fine_tuning.task.Task`, which its row names and which is imported where it is needed.
 
   kind = kinds.of_facts(facts)            # of a run's fingerprint
-  model_class = kind.model_class()        # from texts to answers; imports TensorFlow
+  answering_class = kind.answering_class()   # from texts to answers, around an engine
 
 A task of one's own enters the table when its file is imported by whoever wants it: the file itself
 (`engine.main`), the variable BERT_PLUGINS, which child processes inherit, or an installed package
@@ -44,9 +44,11 @@ class Kind(NamedTuple):
   name: str  # of the kind, and `task_name` in the facts of its runs
   task: str  # `module:Class`, a `fine_tuning.task.Task`
   head: str  # `module:Class`, a `model.task_head.Head`
-  model: str  # `module:Class`, an `exporting.task_model.TaskModel`: from texts to answers
-  answering: str  # `module:Class`, a `tasks.answering.Answering`: the same around an engine
-  # Names of that model's texts, in the order of an item.
+  answering: str  # `module:Class`, a `tasks.answering.Answering`: what is around an engine
+  # `module:Class`, an `exporting.task_model.TaskModel`: a graph from texts to answers; "" where
+  # graphs read token ids.
+  model: str = ""
+  # Names of an item's texts, in their order.
   inputs: tuple[str, ...] = ("text_a", "text_b")
   transformers: str = ""  # the end of the name of its class in transformers; "" where it has none
   mark: str = ""  # a variable that a checkpoint with such a head has
@@ -75,7 +77,7 @@ class Kind(NamedTuple):
     return _load(self.head)
 
   def model_class(self) -> Any:
-    """Imports the model from texts to answers, and TensorFlow with it."""
+    """Imports the graph from texts to answers, and TensorFlow with it."""
     return _load(self.model)
 
   def answering_class(self) -> Any:
@@ -109,7 +111,6 @@ _KINDS = {
       "squad",
       task="bert.run_squad:QuestionAnswering",
       head="bert.model.span_head:SpanHead",
-      model="bert.exporting.span_model:SpanModel",
       answering="bert.tasks.span_answers:SpanAnswers",
       inputs=("question", "context"),
       transformers="ForQuestionAnswering",
@@ -123,7 +124,6 @@ _KINDS = {
       "ner",
       task="bert.run_ner:Tagging",
       head="bert.model.task_heads:TokenHead",
-      model="bert.exporting.tag_model:TagModel",
       answering="bert.tasks.tag_answers:TagAnswers",
       inputs=("text",),
       transformers="ForTokenClassification",
@@ -136,7 +136,6 @@ _KINDS = {
       "swag",
       task="bert.run_swag:MultipleChoice",
       head="bert.model.task_heads:ChoiceHead",
-      model="bert.exporting.choice_model:ChoiceModel",
       answering="bert.tasks.choice_answers:ChoiceAnswers",
       inputs=("context", "choices"),
       transformers="ForMultipleChoice",

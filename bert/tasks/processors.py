@@ -114,7 +114,8 @@ class Columns:
       if self.by_flags:
         raise
       # Nobody can name the columns of a task whose files are known.
-      raise first_row.error(error.reason, "Check --data_dir and the task's name.") from None
+      reason = error.reason.partition(" Did you mean")[0]
+      raise first_row.error(reason, _KNOWN_ADVICE) from None
     return dataclasses.replace(self, **found, names=names_of(first_row, self.header))
 
   def texts(self) -> dict[str, Any]:
@@ -145,6 +146,9 @@ _COLUMN_FLAGS = {
   "guid": "--id_column",
   "negative": "--negative_column",
 }
+_KNOWN_ADVICE = (
+  "Check --data_dir and the task's name; a table of your own is read by --task_name=csv."
+)
 _HEADER_ADVICE = (
   "A file without a header needs --noheader, and columns by number: --text_a_column=0 "
   "--label_column=1."

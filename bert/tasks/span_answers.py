@@ -1,15 +1,12 @@
 """Answers to questions about a paragraph, from the scores of its windows.
 
 Windows are made by `squad_features`, answers chosen by `squad_answers`: they are those that
-run_squad.py writes into its files. The graph of an export (`exporting/span_model.py`) differs from
-both in the cases that its docstring lists. Where run_squad.py answers "empty", or leaves a
-paragraph out because it cannot be aligned with its tokens (control characters alone, say), the
-answer here is "", and its null odds are `NO_ANSWER_ODDS`. And of tokens that know their place, such
-as RoBERTa's, a span of blanks alone is no answer here, as in run_squad.py; in the graph it may be
-the best. Of a sentencepiece model, n best answers may have other ends at characters that its
-alignment does not find, and so other probabilities.
+run_squad.py writes into its files. Where run_squad.py answers "empty", or leaves a paragraph out
+because it cannot be aligned with its tokens (control characters alone, say), the answer here is "",
+and its null odds are `NO_ANSWER_ODDS`.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -65,9 +62,8 @@ class SpanAnswers(Answering):
       ValueError: the lengths leave no room.
     """
     super().__init__(kind, tokenizer, max_seq_length)
-    self._windows_of = squad_features.window_reader(
-      tokenizer, max_seq_length, doc_stride, max_query_length
-    )
+    self._lengths = (max_seq_length, doc_stride, max_query_length)
+    squad_features.check_lengths(tokenizer, *self._lengths)
     self._max_query_length = max_query_length
     self._mask_padding = mask_padding
     # Whether no answer is one of the answers, with a share of their probability.
@@ -128,12 +124,6 @@ class SpanAnswers(Answering):
     )
 
   @classmethod
-  def facts_of_outputs(cls, outputs, label_names):
-    """Recognises a place in a text."""
-    del label_names
-    return {} if {"answer", "start", "end"} <= set(outputs) else None
-
-  @classmethod
   def synthetic_example(cls, inputs):
     """Returns a question that the paragraph answers."""
     return {
@@ -153,6 +143,14 @@ class SpanAnswers(Answering):
     """Returns how padding is treated."""
     mask_padding = options.get("mask_padding")
     return {} if mask_padding is None else {"pad_to_longest": mask_padding}
+
+  @functools.cached_property
+  def _windows_of(self):
+    return squad_features.window_reader(self.tokenizer, *self._lengths)
+
+  def __getstate__(self):
+    """Returns what is sent to another process, such as a server's."""
+    return {name: value for name, value in vars(self).items() if name != "_windows_of"}
 
   def rows(self, item):
     """Makes the windows, which remember what their tokens are."""

@@ -79,11 +79,6 @@ class TagAnswers(Answering):
       doc_stride = trained_with
     return cls(kind_of(facts), tokenizer, max_seq_length, facts["labels"], doc_stride)
 
-  @classmethod
-  def facts_of_outputs(cls, outputs, label_names):
-    """Recognises tags."""
-    return {"labels": list(label_names)} if "tags" in outputs else None
-
   def rows(self, item):
     """Makes the windows; none of a text without a word. Each remembers the places of its words."""
     words = [word.text for word in self._words(item)]

@@ -20,14 +20,18 @@ _MOST_LETTERS = 300  # of the texts together; the first item that is not longer 
 
 
 def choose(items: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-  """Chooses an item that is neither blank nor long, without the texts that it does not have.
+  """Chooses an item that is neither blank nor long, and has all texts if any item has them.
 
   Example:
     >>> choose([{"text_a": " "}, {"text_a": "It rains.", "text_b": ""}, {"text_a": "It snows."}])
     {'text_a': 'It rains.'}
+    >>> choose([{"text_a": "It rains."}, {"text_a": "It snows.", "text_b": "It is cold."}])
+    {'text_a': 'It snows.', 'text_b': 'It is cold.'}
   """
   known = [{name: value for name, value in item.items() if value} for item in items]
   known = [item for item in known if item and all(text.strip() for text in _texts(item))]
+  most = max(map(len, known), default=0)
+  known = [item for item in known if len(item) == most]
   short = (item for item in known if _size(item) <= _MOST_LETTERS)
   return next(short, None) or min(known, key=_size, default=None)
 

@@ -43,6 +43,8 @@ _ENDINGS = ("tsv", "csv", "jsonl")
 _FOUND_BY_NAME = ("train", "dev", "test", "val", "validation")
 TABLE_ENDINGS = (".tsv", ".csv", ".jsonl", ".json")
 """Of tables of the user's own."""
+SPLIT_RECORD = "split.json"
+"""Says in a directory that its tables are parts of one."""
 _ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{2,5}|#x[\da-f]{2,5});", re.IGNORECASE)
 _MANY_ENTITIES = 0.01
 
@@ -247,7 +249,8 @@ class CsvProcessor(TableProcessor):
     if not self.skip_bad_rows:
       for other, rows in self._rows_read.items():  # which the labels are from
         self._reader.finish(other, len(rows) - 1)
-    _warn_of_texts(examples, path)
+    if not filesystem.exists(os.path.join(data_dir, SPLIT_RECORD)):
+      _warn_of_texts(examples, path)  # else they were looked at when the table was divided
     self._log_what_is_missing(len(examples), path)
     return examples
 

@@ -21,7 +21,7 @@ So all windows of a document have the same mask and the same segments, and a rec
 once. (Pappagari et al. 2019, arXiv:1910.10781, combine windows with another network; a mean or a
 maximum has no weights to learn, so the checkpoint is that of any classifier.)
 
-In TensorFlow: `model/long_documents.py` pools logits, `exporting/graph_windows.py` cuts texts.
+In TensorFlow, `model/long_documents.py` pools logits.
 
 Letters in shapes: B = documents, S = sequence length, K = windows of a document, padded with zeros.
 """

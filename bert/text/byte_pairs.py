@@ -16,20 +16,18 @@ The library `tokenizers` is the extra `roberta`. It is imported with the first t
 
 import functools
 import os
-import re
 from collections.abc import Iterable, Sequence
 
 from bert.io import byte_pair_files, installation
 from bert.io.byte_pair_files import CLS, MASK, PAD, SEP, UNK
 from bert.text import offsets
-from bert.text.characters import convert_to_unicode
+from bert.text.characters import convert_to_utf8
 from bert.text.sequence_layout import Layout
 from bert.text.tokenizer import Tokenizer
-from bert.text.vocabulary_file import UnknownItemError, VocabularyError
+from bert.text.vocabulary_file import VocabularyError
 
 # BERT's name -> RoBERTa's
 OTHER_NAMES = {"[CLS]": CLS, "[SEP]": SEP, "[PAD]": PAD, "[UNK]": UNK, "[MASK]": MASK}
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 # What GPT-2's pattern tells apart.
 LETTER, NUMBER, SPACE, OTHER = range(4)
@@ -109,22 +107,23 @@ class BytePairTokenizer(Tokenizer):
       return self._library
     return _library_tokenizer(self.pairs._replace(add_prefix_space=True), self.plain)
 
+  @staticmethod
+  def read_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
+    """Reads token -> id; raises a `VocabularyError` if the file cannot be used."""
+    return read(vocab_file).vocab
+
   def tokenize(self, text: str | bytes) -> list[str]:
     """Splits `text` into tokens, without `<s>` and `</s>`."""
     return self.convert_ids_to_tokens(self.text_to_ids(text))
 
   def tokenize_word(self, word: str) -> list[str]:
     """See `Tokenizer`: with a space before the word, unless it begins with one."""
-    found = self._of_words.encode(_valid(word), add_special_tokens=False)
+    found = self._of_words.encode(convert_to_utf8(word), add_special_tokens=False)
     return self.convert_ids_to_tokens(found.ids)
 
   def text_to_ids(self, text: str | bytes) -> list[int]:
     """See `Tokenizer`."""
-    return self._library.encode(_valid(text), add_special_tokens=False).ids
-
-  def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
-    """Applies `text_to_ids` to each text."""
-    return list(map(self.text_to_ids, texts))
+    return self._library.encode(convert_to_utf8(text), add_special_tokens=False).ids
 
   def tokenize_with_offsets(self, text: str | bytes) -> list[offsets.TokenSpan]:
     """Splits `text` into tokens with their places in it: for tagging, and for quoting answers.
@@ -133,7 +132,7 @@ class BytePairTokenizer(Tokenizer):
     to no token, so that of a space alone is an empty span. Tokens of the bytes of one character all
     have its span. Word ids number the words of `text.split()`.
     """
-    text = _valid(text)
+    text = convert_to_utf8(text)
     found = self._library.encode(text, add_special_tokens=False)
     # By ids: the library's `tokens` have the white space that `<mask>` takes.
     tokens, words = self.convert_ids_to_tokens(found.ids), offsets.word_ids(text)
@@ -141,20 +140,6 @@ class BytePairTokenizer(Tokenizer):
       offsets.TokenSpan(token, start, end, words[min(start, len(text) - 1)])
       for token, (start, end) in zip(tokens, found.offsets, strict=True)
     ]
-
-  def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-    """Ids of `tokens`; that of `<unk>` for a token without one."""
-    unknown = self.vocab[UNK]
-    return [self.vocab.get(token, unknown) for token in tokens]
-
-  def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-    """Returns tokens of `ids`; raises `UnknownItemError` for an id without one."""
-    try:
-      return [self.inv_vocab[index] for index in ids]
-    except KeyError as error:
-      raise UnknownItemError(
-        f"{self.vocab_file}: {error.args[0]!r} is not an id of its {len(self.vocab)} tokens."
-      ) from None
 
   def shown(self, token: str) -> str:
     """Writes a token as text, with the space that it begins with."""
@@ -190,20 +175,7 @@ def character_kinds(chars: str):
   return kinds
 
 
-def _valid(text: str | bytes) -> str:
-  text = convert_to_unicode(text)
-  return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
-
-
 def _library_tokenizer(pairs: byte_pair_files.BytePairs, plain: bool):
   with installation.extra("roberta", f"The byte-level BPE {pairs.path}"):
     import tokenizers
   return tokenizers.Tokenizer.from_str(pairs.to_json(whole_tokens=not plain))
-
-
-TOKENIZER = BytePairTokenizer
-
-
-def read_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
-  """See `tokenizer_kinds.Kind`."""
-  return read(vocab_file).vocab

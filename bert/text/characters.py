@@ -1,6 +1,7 @@
 """Unicode for tokenizers: Chinese characters, tables of characters, canonical decomposition."""
 
 import itertools
+import re
 import unicodedata
 from collections.abc import Callable
 
@@ -17,6 +18,8 @@ CHINESE_RANGES = (
   (0xF900, 0xFAFF),
   (0x2F800, 0x2FA1F),
 )
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 # Where `str.split` splits, the tokenizer drops these like any control character.
 DROPPED_BLANKS = "\x0b\x0c\x1c\x1d\x1e\x1f\x85"
@@ -74,3 +77,9 @@ def convert_to_unicode(text: str | bytes) -> str:
   if isinstance(text, bytes):
     return text.decode("utf-8", "ignore")
   raise ValueError(f"Text must be str or bytes, not {type(text).__name__}: {text!r:.80}")
+
+
+def convert_to_utf8(text: str | bytes) -> str:
+  """Returns `text` as `str` that UTF-8 can encode: surrogates become U+FFFD."""
+  text = convert_to_unicode(text)
+  return text if text.isascii() else _SURROGATES.sub("\ufffd", text)

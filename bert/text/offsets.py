@@ -94,15 +94,28 @@ def _lower_with_spans(basic_tokenizer, word: str, spans: list[Span]) -> tuple[st
   if stripped == lowered and len(lowered) == len(word):  # most words
     return stripped, spans
   _, spans = _map_characters(lower, word, spans)
+  chars, char_spans = strip_with_spans(strip, lowered, spans)
+  return stripped, _reorder_spans(chars, char_spans, stripped)
+
+
+def strip_with_spans(
+  strip: Callable[[str], str], text: str, spans: list[Span]
+) -> tuple[list[str], list[Span]]:
+  """Strips each character of a word; an accent's span goes to the character before it.
+
+  Example:
+    >>> strip_with_spans(lambda char: char.strip("´"), "e´a", [(0, 1), (1, 2), (2, 3)])
+    (['e', 'a'], [(0, 2), (2, 3)])
+  """
   chars: list[str] = []
-  char_spans: list[Span] = []
-  for char, (start, end) in zip(lowered, spans, strict=True):
+  kept_spans: list[Span] = []
+  for char, (start, end) in zip(text, spans, strict=True):
     kept = strip(char)
     chars.extend(kept)
-    char_spans.extend([(start, end)] * len(kept))
-    if not kept and char_spans:  # an accent: it belongs to the character before it
-      char_spans[-1] = (char_spans[-1][0], end)
-  return stripped, _reorder_spans(chars, char_spans, stripped)
+    kept_spans.extend([(start, end)] * len(kept))
+    if not kept and kept_spans:
+      kept_spans[-1] = (kept_spans[-1][0], end)
+  return chars, kept_spans
 
 
 def _map_characters(

@@ -5,33 +5,31 @@ input each piece covers; here they are followed back through NFKD, dropped accen
 """
 
 import itertools
+import re
 from collections.abc import Iterator
 
 from bert.text.characters import WITHOUT_ACCENTS
-from bert.text.offsets import Span
+from bert.text.offsets import Span, strip_with_spans
 
 Located = tuple[str, int, int]  # token, start and end (exclusive)
+
+
+def _without_accents(char: str) -> str:
+  return WITHOUT_ACCENTS[ord(char)]
 
 
 def prepared_with_spans(tokenizer, text: str) -> tuple[str, list[Span]]:
   """Returns `tokenizer.prepared(text)`, and for each of its characters the span it came from."""
   if not tokenizer.preprocess:
     return tokenizer.prepared(text), [(index, index + 1) for index in range(len(text))]
-  chars: list[str] = []
   spans: list[Span] = []
-  end = 0
-  for word in text.split():
-    start = text.index(word, end)
-    if end:  # of the word before
-      chars.append(" ")
-      spans.append((end, start))
-    end, first = start + len(word), len(spans)
-    for index, char in enumerate(word, start):
-      kept = char.translate(WITHOUT_ACCENTS)
-      chars.extend(kept)
-      spans.extend([(index, index + 1)] * len(kept))
-      if not kept and len(spans) > first:  # an accent belongs to the character before it
-        spans[-1] = (spans[-1][0], index + 1)
+  end = 0  # of the word before
+  for word in re.finditer(r"\S+", text):
+    if end:
+      spans.append((end, word.start()))
+    end = word.end()
+    sources = [(index, index + 1) for index in range(word.start(), end)]
+    spans += strip_with_spans(_without_accents, word.group(), sources)[1]
   prepared = tokenizer.prepared(text)
   if len(prepared) != len(spans):
     raise ValueError(f"Offsets cannot be followed through the preparation of {text!r:.80}.")
@@ -58,10 +56,14 @@ def _span(spans: list[Span], first: int, last: int, length: int) -> Span:
 
 def _pieces_in_prepared(tokenizer, prepared: str) -> Iterator[Located]:
   """Finds the library's tokens, with the characters of its input but for spaces around them."""
-  found = tokenizer.processor.encode(prepared, out_type="serialized_proto")
-  character_at = _characters_by_byte(prepared)
-  for piece, begin, end in _parsed(found):
-    start, end = character_at(begin), character_at(end)
+  from sentencepiece import sentencepiece_pb2
+
+  found = sentencepiece_pb2.SentencePieceText()  # type: ignore[attr-defined] # made at import
+  found.ParseFromString(tokenizer.processor.encode(prepared, out_type="serialized_proto"))
+  first_bytes = itertools.accumulate((len(char.encode()) for char in prepared), initial=0)
+  character_at = {byte: index for index, byte in enumerate(first_bytes)}
+  for each in found.pieces:
+    piece, start, end = each.piece, character_at[each.begin], character_at[each.end]
     while start < end and prepared[start].isspace():
       start += 1
     while end > start and prepared[end - 1].isspace():
@@ -72,24 +74,6 @@ def _pieces_in_prepared(tokenizer, prepared: str) -> Iterator[Located]:
       is_part = bool(_content(piece)) and start < len(prepared)
       end = start + 1 if is_part else start
     yield piece, start, end
-
-
-def _parsed(serialized: bytes) -> Iterator[Located]:
-  """Parses token, first byte and end of each."""
-  from sentencepiece import sentencepiece_pb2
-
-  parsed = sentencepiece_pb2.SentencePieceText()  # type: ignore[attr-defined] # made at import
-  parsed.ParseFromString(serialized)
-  for piece in parsed.pieces:
-    yield piece.piece, piece.begin, piece.end
-
-
-def _characters_by_byte(text: str):
-  """Makes a function from an offset into the UTF-8 of `text` to that into its characters."""
-  if text.isascii():
-    return int
-  starts = itertools.accumulate((len(char.encode()) for char in text), initial=0)
-  return {byte: index for index, byte in enumerate(starts)}.__getitem__
 
 
 def _content(piece: str) -> str:

@@ -28,22 +28,19 @@ What the original does under Python 3, and therefore this module as well (measur
 The library `sentencepiece` is the extra `albert`. It is imported with the first tokenizer.
 """
 
-import hashlib
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from bert.io import installation, vocabulary_kind
 from bert.text import offsets, piece_offsets, vocabulary_file
-from bert.text.characters import WITHOUT_ACCENTS, convert_to_unicode
+from bert.text.characters import WITHOUT_ACCENTS, convert_to_unicode, convert_to_utf8
 from bert.text.sequence_layout import Layout
 from bert.text.tokenizer import Tokenizer
-from bert.text.vocabulary_file import UnknownItemError, VocabularyError
+from bert.text.vocabulary_file import VocabularyError
 
 SPACE = "▁"  # U+2581 in a piece: a space before it
 _NEEDED_TOKENS = ("[CLS]", "[SEP]")
 _OTHER_NAMES = {"[UNK]": "<unk>", "[PAD]": "<pad>"}  # BERT's name -> ALBERT's
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False) -> str:
@@ -122,25 +119,15 @@ class SentencePieceTokenizer(Tokenizer):
         "XLM-R's or T5's, and this tokenizer is not supported. Train one with "
         "--control_symbols=[CLS],[SEP],[MASK]."
       )
-    self._numbers = {  # id -> ids, of the pieces that step 3 concerns
-      index: self.convert_tokens_to_ids(self.parts(piece))
-      for piece, index in vocab.items()
-      if _is_number_with_comma(piece)
-    }
-    self._rare_ids = frozenset([*self._numbers, self.unk_id])
 
-  def __getstate__(self):
-    return {name: value for name, value in vars(self).items() if name != "processor"}
-
-  def __setstate__(self, state):
-    vars(self).update(state)
-    self.processor = _processor(self.model, self.vocab_file)
+  @classmethod
+  def read_vocab(cls, model_file: str | os.PathLike) -> dict[str, int]:
+    """Reads piece -> id; raises a `VocabularyError` if the file cannot be used."""
+    return cls(model_file).vocab
 
   def prepared(self, text: str | bytes) -> str:
     """Returns the text that the sentencepiece model reads: step 1."""
-    text = convert_to_unicode(text)
-    if not text.isascii():
-      text = _SURROGATES.sub("\ufffd", text)
+    text = convert_to_utf8(text)
     return preprocess_text(text, lower=self.do_lower_case) if self.preprocess else text
 
   def tokenize(self, text: str | bytes) -> list[str]:
@@ -150,29 +137,6 @@ class SentencePieceTokenizer(Tokenizer):
       is_special = chunk in self.special_tokens
       pieces += [chunk] if is_special else self._pieces(self.prepared(chunk))
     return pieces
-
-  def text_to_ids(self, text: str | bytes) -> list[int]:
-    """See `Tokenizer`. For a list, even of one text, the library starts a thread."""
-    if self.special_tokens:
-      return self.convert_tokens_to_ids(self.tokenize(text))
-    prepared = self.prepared(text)
-    return self._checked_ids(prepared, self.processor.encode(prepared, out_type=int))
-
-  def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
-    """Applies `text_to_ids` to each text."""
-    if self.special_tokens:
-      return [self.convert_tokens_to_ids(self.tokenize(text)) for text in texts]
-    prepared = [self.prepared(text) for text in texts]
-    rows = self.processor.encode(prepared, out_type=int, num_threads=1)
-    return list(map(self._checked_ids, prepared, rows))
-
-  def _checked_ids(self, prepared: str, ids: list[int]) -> list[int]:
-    """Returns the library's `ids`, unless step 3 changes a token, or one is unknown."""
-    if self._rare_ids.isdisjoint(ids):
-      return ids
-    if self.unk_id in ids:  # which has the id of its spelling
-      return self.convert_tokens_to_ids(self._pieces(prepared))
-    return [part for index in ids for part in self._numbers.get(index, (index,))]
 
   def tokenize_with_offsets(self, text: str | bytes) -> list[offsets.TokenSpan]:
     """Splits `text` into tokens with their places in it: for tagging, and for quoting answers.
@@ -184,19 +148,6 @@ class SentencePieceTokenizer(Tokenizer):
     """
     return offsets.locate_tokens(self, convert_to_unicode(text), piece_offsets.locate_pieces)
 
-  def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-    """Ids of `tokens`; that of "<unk>" for a token without one, which is how they are spelled."""
-    return [self.vocab.get(token, self.unk_id) for token in tokens]
-
-  def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-    """Returns pieces of `ids`; raises `UnknownItemError` for an id without one."""
-    try:
-      return [self.inv_vocab[index] for index in ids]
-    except KeyError as error:
-      raise UnknownItemError(
-        f"{self.vocab_file}: {error.args[0]!r} is not an id of its {len(self.vocab)} pieces."
-      ) from None
-
   def _pieces(self, text: str) -> list[str]:
     pieces: list[str] = []
     for piece in self.processor.encode(text, out_type=str):
@@ -205,16 +156,12 @@ class SentencePieceTokenizer(Tokenizer):
 
   def parts(self, piece: str) -> list[str]:
     """Splits a number and its comma (step 3); any other token stays alone."""
-    if not _is_number_with_comma(piece):
+    if piece[-1:] != "," or not piece[-2:-1].isdigit():
       return [piece]
     number = self.processor.encode(piece[:-1].replace(SPACE, ""), out_type=str)
     if self.intended_numbers and number and number[0][0] == SPACE != piece[0]:
       number = [number[0][1:], *number[1:]] if len(number[0]) > 1 else number[1:]
     return [*number, ","]
-
-
-def _is_number_with_comma(piece: str) -> bool:
-  return piece[-1:] == "," and piece[-2:-1].isdigit()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -239,17 +186,8 @@ def _processor(model: bytes, path: str | os.PathLike):
   try:
     processor.LoadFromSerializedProto(model)
   except RuntimeError:
-    digest = hashlib.sha256(model).hexdigest()
     raise VocabularyError(
-      f"{path} is damaged: its {len(model)} bytes (sha256 {digest:.12}...) are not a complete "
-      "sentencepiece model. Fetch it again."
+      f"{path} is damaged: its {len(model)} bytes are not a complete sentencepiece model. "
+      "Fetch it again."
     ) from None
   return processor
-
-
-TOKENIZER = SentencePieceTokenizer
-
-
-def read_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
-  """See `tokenizer_kinds.Kind`."""
-  return SentencePieceTokenizer(vocab_file).vocab

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bert.text import batch_encoding, sequence_layout
-from bert.text.vocabulary_file import VocabularyError
+from bert.text.vocabulary_file import UnknownItemError, VocabularyError
 
 
 class Tokenizer:
@@ -61,13 +61,27 @@ class Tokenizer:
     """Writes a token as users see it among answers."""
     return token
 
+  def text_to_ids(self, text: str | bytes) -> list[int]:
+    """Computes `convert_tokens_to_ids(tokenize(text))`."""
+    return self.convert_tokens_to_ids(self.tokenize(text))
+
   def texts_to_ids(self, texts: Iterable[str | bytes]) -> list[list[int]]:
     """Applies `text_to_ids` to each text."""
-    raise NotImplementedError
+    return list(map(self.text_to_ids, texts))
 
-  def text_to_ids(self, text: str | bytes) -> list[int]:
-    """Computes `convert_tokens_to_ids(tokenize(text))`, without a list of tokens on the way."""
-    return self.texts_to_ids([text])[0]
+  def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+    """Ids of `tokens`; that of the unknown token for one that the vocabulary lacks."""
+    unknown = self.vocab[self.layout.unk]
+    return [self.vocab.get(token, unknown) for token in tokens]
+
+  def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
+    """Returns tokens of `ids`; raises `UnknownItemError` for an id without one."""
+    try:
+      return [self.inv_vocab[index] for index in ids]
+    except KeyError as error:
+      raise UnknownItemError(
+        f"{self.vocab_file}: {error.args[0]!r} is not an id of its {len(self.vocab)} tokens."
+      ) from None
 
   def encode_batch(
     self,
@@ -75,7 +89,6 @@ class Tokenizer:
     text_pairs: Sequence[str | bytes | None] | None = None,
     max_seq_length: int | None = None,
     pad_to_longest: bool = False,
-    num_workers: int = 1,
   ) -> dict[str, Any]:
     """Encodes texts, or pairs, as a model reads them: `[CLS] a [SEP]`, then `b [SEP]` if any.
 
@@ -85,8 +98,6 @@ class Tokenizer:
       max_seq_length: a longer row is cut as `classification.convert_single_example` does: the
         longer text loses its last token, repeatedly. By default nothing is cut.
       pad_to_longest: pad to the longest row instead of `max_seq_length`.
-      num_workers: processes. They take some tenths of a second to start, so they pay off from about
-        100,000 texts on; call this only below `if __name__ == "__main__":`.
 
     Returns:
       `input_ids`, `input_mask` (1 for a token, 0 for padding) and `segment_ids` (1 for the second
@@ -97,9 +108,7 @@ class Tokenizer:
       UnknownItemError: the vocabulary lacks a required token such as `[CLS]`.
       ValueError: `max_seq_length` leaves no room for a token, or `text_pairs` has another length.
     """
-    return batch_encoding.encode_batch(
-      self, texts, text_pairs, max_seq_length, pad_to_longest, num_workers
-    )
+    return batch_encoding.encode_batch(self, texts, text_pairs, max_seq_length, pad_to_longest)
 
   def split_at_special_tokens(self, text: str) -> list[str]:
     """Lists the special tokens of `text` and what stands between them, in order."""

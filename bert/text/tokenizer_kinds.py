@@ -1,48 +1,35 @@
-"""The kinds of tokenizers beside WordPiece, one module each, found by the vocabulary file.
+"""The kinds of tokenizers beside WordPiece, found by the vocabulary file.
 
-  tokenizer_kinds.of("30k-clean.model").TOKENIZER("30k-clean.model")     # ALBERT's
+  tokenizer_kinds.of("30k-clean.model")         # SentencePieceTokenizer, ALBERT's
   tokenizer_kinds.of("vocab.txt")               # None: `tokenization.FullTokenizer` reads it
 
-Only this module imports one, when such a file is met: a model with a vocab.txt needs none. A new
-kind is a module with what `Kind` has, a row here, and its files' name in `vocabulary_kind.py`.
+A kind's module is imported when such a file is met: a model with a vocab.txt needs none.
 """
 
-import importlib
 import json
 import os
-from typing import Any, Protocol, cast
+from typing import Any
 
 from bert.io import tokenizer_settings, vocabulary_kind
 from bert.text import vocabulary_file
 
-_MODULES = {
-  vocabulary_kind.SENTENCE_PIECES: "bert.text.sentence_pieces",
-  vocabulary_kind.BYTE_PAIRS: "bert.text.byte_pairs",
-}
 
+def of(vocab_file: str | os.PathLike) -> Any:
+  """Returns the class of the tokenizer that reads a vocabulary file; None for word pieces.
 
-class Kind(Protocol):
-  """What the module of a kind has.
-
-  Attributes:
-    TOKENIZER: the class, whose first arguments are those of `tokenization.FullTokenizer`.
+  Its first arguments are those of `tokenization.FullTokenizer`; `read_vocab` reads token -> id
+  alone.
   """
-
-  TOKENIZER: Any
-
-  def read_vocab(self, vocab_file: str | os.PathLike) -> dict[str, int]:
-    """Reads token -> id; raises a `VocabularyError` if the file cannot be used."""
-
-
-def of(vocab_file: str | os.PathLike) -> Kind | None:
-  """Returns the module of the kind of a vocabulary file; None for word pieces."""
   name = vocabulary_kind.saved_vocabulary_name(vocab_file)
-  return cast(Kind, named(name)) if name in _MODULES else None
+  if name == vocabulary_kind.SENTENCE_PIECES:
+    from bert.text.sentence_pieces import SentencePieceTokenizer
 
+    return SentencePieceTokenizer
+  if name == vocabulary_kind.BYTE_PAIRS:
+    from bert.text.byte_pairs import BytePairTokenizer
 
-def named(name: str) -> Any:
-  """Returns a kind's module by the name of its files: `vocabulary_kind.saved_vocabulary_name`."""
-  return importlib.import_module(_MODULES[name])
+    return BytePairTokenizer
+  return None
 
 
 def kept_content(vocab_file: str | os.PathLike) -> bytes:
@@ -55,7 +42,9 @@ def kept_content(vocab_file: str | os.PathLike) -> bytes:
     ValueError: it is bad.
   """
   if vocabulary_kind.is_meant_as_byte_pairs(vocab_file):
-    return named(vocabulary_kind.BYTE_PAIRS).read(vocab_file).to_json().encode()
+    from bert.text import byte_pairs
+
+    return byte_pairs.read(vocab_file).to_json().encode()
   return vocabulary_kind.vocab_txt(vocab_file)
 
 

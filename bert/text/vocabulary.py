@@ -4,10 +4,11 @@
   tokens = learn_vocabulary(counts, vocab_size=8000)
   print(measure(counts, tokens))
 
-The learner is that of `tensorflow_text.tools.wordpiece_vocab`: a piece is kept if it occurs often
-enough in words that no longer piece covers. It takes a threshold, not an exact size, so
-`learn_vocabulary` searches for the threshold that gives slightly too many pieces, and drops
-the rarest of them.
+Pieces are learned by byte-pair encoding: the two neighbouring pieces that occur most often become
+one piece, repeatedly. The trainer of the library `tokenizers`, the extra `roberta`, does this. It
+starts from the pieces into which a vocabulary splits the words: a new one has the characters, an
+extended one also has its old tokens. Of the learned pieces those are kept that the tokenizer, which
+takes the longest piece, uses most.
 
 Every character of the alphabet is a token, alone and as `##` continuation, so a word without a rare
 character never becomes [UNK]. Characters that are separate words (punctuation, Chinese) are
@@ -17,24 +18,27 @@ never continuations, and have the first form only.
 import collections
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert.text import piece_learner
+from bert.io import installation
 from bert.text.vocabulary_file import VocabularyError
 from bert.text.word_counts import WordCounts
 from bert.tokenization import BasicTokenizer, WordpieceTokenizer
 
-RESERVED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-
-_MAX_INPUT_WORDS = 500_000
+_MAX_WORDS = 500_000  # to learn from: 1.2 GB
 _MAX_PIECE_CHARS = 50  # longer pieces occur only in tables and addresses
+_MAX_OCCURRENCES = 1 << 26  # of all words, given to the trainer one by one: about a minute
+_AT_ONCE = 1000  # occurrences of a word
+_MORE_PIECES = 100  # than needed; see `learn_pieces`
+
+# The trainer sees words as text, each piece as one character: from here on none is a blank.
+_FIRST_SYMBOL = 0x10000
 
 _UNUSED = re.compile(r"\[unused(\d+)\]")
 _FIRST_UNUSED = 99  # the number before [UNK], whose id is 100, in released vocabularies
-_SLACK = 0.05  # share of pieces that may be cut off; the search takes longer with a smaller one
 
 
 # ---------------------------------------------------------------------------------------------
@@ -44,31 +48,27 @@ _SLACK = 0.05  # share of pieces that may be cut off; the search takes longer wi
 def learn_vocabulary(
   counts: WordCounts,
   vocab_size: int,
-  reserved_tokens: Sequence[str] = RESERVED_TOKENS,
   num_unused: int = 0,
   min_count: int = 2,
   max_unique_chars: int = 1000,
-  max_input_words: int = _MAX_INPUT_WORDS,
 ) -> list[str]:
   """Learns a vocabulary of exactly `vocab_size` tokens, in the order of their ids.
 
   In this order: reserved and unused tokens; characters; characters as continuations; learned
-  pieces, the most frequent first; more unused tokens if there are too few pieces.
+  pieces, the most useful first; more unused tokens if there are too few pieces.
 
   Args:
     counts: of the words to learn from.
     vocab_size: number of tokens.
-    reserved_tokens: see `reserved_lines`.
     num_unused: see `reserved_lines`.
     min_count: pieces (except characters) and words that occur less often are not learned.
     max_unique_chars: the number of characters to keep, the most frequent ones.
-    max_input_words: the number of words to learn from, the most frequent ones. With 500,000, each
-      of the few thresholds that are tried takes two minutes and 0.4 GB.
 
   Raises:
     VocabularyError: `vocab_size` is too small for the characters; the message gives the minimum.
+    MissingExtraError: the library is not installed.
   """
-  lines = reserved_lines(reserved_tokens, num_unused)
+  lines = reserved_lines(num_unused)
   alphabet = _most_frequent(counts.characters, max_unique_chars)
   lines += [token for token in _character_tokens(alphabet) if token not in lines]
   room = vocab_size - len(lines)
@@ -78,9 +78,7 @@ def learn_vocabulary(
       f"of the text take {len(lines)}. Use at least that, or keep fewer characters with "
       "--max_unique_chars."
     )
-  known = set(alphabet)
-  words = {word: count for word, count in counts.words.items() if known.issuperset(word)}
-  pieces = learn_pieces(words, room, min_count, max_input_words, set(lines))
+  pieces = list(learn_pieces(counts.words, lines, room, min_count))[:room]
   if len(pieces) < room:
     logging.warning(
       "Only %d pieces were found in the text: %d [unused] tokens fill up --vocab_size=%d.",
@@ -92,21 +90,21 @@ def learn_vocabulary(
   return lines + pieces + [f"[unused{number}]" for number in missing]
 
 
-def reserved_lines(reserved_tokens: Sequence[str], num_unused: int) -> list[str]:
+def reserved_lines(num_unused: int) -> list[str]:
   """Lists the first lines of a vocabulary, at the places where released vocabularies have them.
 
-  The first token has id 0, that of padding. Up to 99 unused ones follow (with 99, [UNK], [CLS] and
-  [SEP] get their familiar 100, 101 and 102), then the other reserved ones, then the other unused.
+  [PAD] has id 0. Up to 99 unused tokens follow (with 99, [UNK], [CLS] and [SEP] get their familiar
+  100, 101 and 102), then the other reserved ones, then the other unused.
 
   Example:
-    >>> reserved_lines(["[PAD]", "[UNK]"], num_unused=2)
-    ['[PAD]', '[unused0]', '[unused1]', '[UNK]']
-    >>> [(100, token) for token in reserved_lines(RESERVED_TOKENS, num_unused=994)[100:101]]
-    [(100, '[UNK]')]
+    >>> reserved_lines(num_unused=1)
+    ['[PAD]', '[unused0]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+    >>> reserved_lines(num_unused=994).index("[UNK]")
+    100
   """
   unused = [f"[unused{number}]" for number in range(num_unused)]
-  first, *others = reserved_tokens
-  return [first, *unused[:_FIRST_UNUSED], *others, *unused[_FIRST_UNUSED:]]
+  others = ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+  return ["[PAD]", *unused[:_FIRST_UNUSED], *others, *unused[_FIRST_UNUSED:]]
 
 
 def _most_frequent(counts: Mapping[str, int], limit: int) -> list[str]:
@@ -143,62 +141,95 @@ def _stands_alone(character: str) -> bool:
 
 
 def learn_pieces(
-  words: Mapping[str, int],
-  number: int,
-  min_count: int,
-  max_input_words: int,
-  known: Collection[str] = (),
-) -> list[str]:
-  """Learns pieces of words: `number` of two or more characters, or all there are, by frequency.
+  words: Mapping[str, int], vocab: Sequence[str], number: int, min_count: int
+) -> dict[str, int]:
+  """Learns pieces that are not in a vocabulary; the same ones in each run.
 
-  The other arguments are those of `learn_vocabulary`; `known` tokens need not be learned.
+  Args:
+    words: word -> occurrences.
+    vocab: the tokens to start from; words that they cannot spell are not used.
+    number: of pieces that are needed. Somewhat more are learned, because those inside others turn
+      out to be rarely used.
+    min_count: see `learn_vocabulary`.
+
+  Returns:
+    Piece -> how many pieces fewer the words have with it, the largest numbers first.
   """
-  frequent = {
+  known = dict.fromkeys(vocab, 0)
+  split = {
     word: count
     for word, count in words.items()
-    if count >= min_count and len(word) <= _MAX_PIECE_CHARS
+    if count >= min_count and len(word) <= _MAX_PIECE_CHARS and word not in known
   }
-  chosen = _most_frequent(frequent, max_input_words)
-  if len(chosen) < len(frequent):
-    logging.info("Learning from the %d most frequent of %d words.", len(chosen), len(frequent))
-  if not chosen or number <= 0:
-    return []
-  # By falling count, as the threshold search needs it.
-  return _search([(word, frequent[word]) for word in chosen], number, min_count, known)[:number]
+  tokenizer = WordpieceTokenizer(known)
+  pieces_of = {word: tokenizer.tokenize(word) for word in _most_frequent(split, _MAX_WORDS)}
+  pieces_of = {word: pieces for word, pieces in pieces_of.items() if len(pieces) > 1}
+  if number <= 0 or not pieces_of:
+    return {}
+  logging.info("Learning %d pieces from %d words.", number, len(pieces_of))
+  # In a fixed order, by which the trainer breaks ties.
+  used = dict.fromkeys(itertools.chain.from_iterable(pieces_of.values()))
+  symbols = {piece: chr(_FIRST_SYMBOL + index) for index, piece in enumerate(used)}
+  spelled = {
+    "".join(map(symbols.__getitem__, pieces)): words[word] for word, pieces in pieces_of.items()
+  }
+  spelling = {symbol: piece for piece, symbol in symbols.items()}
+  saved = {}  # by each use of a piece
+  size = len(symbols) + number + number // 4 + _MORE_PIECES
+  for joined in _merged(spelled, size, min_count)[len(symbols) :]:
+    first, *rest = map(spelling.__getitem__, joined)
+    saved[first + "".join(map(without_joiner, rest))] = len(rest)
+  return _gains({piece: each for piece, each in saved.items() if piece not in known}, words, vocab)
 
 
-def _search(
-  word_counts: list[tuple[str, int]], number: int, min_count: int, known: Collection[str]
-) -> list[str]:
-  """Returns pieces of the highest threshold that gives at least `number`, or all there are.
+def _gains(
+  saved: Mapping[str, int], words: Mapping[str, int], vocab: Sequence[str]
+) -> dict[str, int]:
+  """Counts what pieces save in words if all are added to a vocabulary, the largest numbers first.
 
-  About as many pieces as words reach a threshold, and in any text their number is about inversely
-  proportional to it: two or three attempts are enough.
+  `saved` is piece -> the number of pieces that each of its uses saves.
   """
-  found: list[str] = []
-  low, high = min_count, word_counts[0][1]
-  threshold = word_counts[min(number, len(word_counts)) - 1][1]
-  while low <= high:
-    threshold = min(high, max(low, threshold))
-    pieces = _pieces_above(word_counts, threshold, known)
-    logging.info("%d pieces occur at least %d times; needed: %d.", len(pieces), threshold, number)
-    if len(pieces) < number:
-      high = threshold - 1
-      found = max(found, pieces, key=len)
-    else:
-      low = threshold + 1
-      found = pieces
-      if len(pieces) <= (1 + _SLACK) * number:
-        break
-    threshold = threshold * len(pieces) // number
-  return found
+  tokenizer = WordpieceTokenizer(dict.fromkeys([*vocab, *saved], 0))
+  gains = dict.fromkeys(saved, 0)
+  for word, count in words.items():
+    for piece in tokenizer.tokenize(word):
+      if piece in gains:
+        gains[piece] += count * saved[piece]
+  return dict(sorted(gains.items(), key=lambda item: -item[1]))
 
 
-def _pieces_above(
-  word_counts: list[tuple[str, int]], threshold: int, known: Collection[str]
-) -> list[str]:
-  learned = piece_learner.learn_pieces(word_counts, threshold)
-  return [piece for piece in learned if len(without_joiner(piece)) > 1 and piece not in known]
+def trainer_library() -> Any:
+  """Imports `tokenizers`; raises a MissingExtraError if it is not installed."""
+  with installation.extra("roberta", "Learning a vocabulary"):
+    import tokenizers
+  return tokenizers
+
+
+def _merged(words: Mapping[str, int], size: int, min_count: int) -> list[str]:
+  """Returns the characters of words, and what byte-pair encoding joins, up to `size` in all.
+
+  Example:
+    >>> _merged({"low": 5, "lot": 3, "ow": 1}, size=6, min_count=2)
+    ['l', 'o', 't', 'w', 'lo', 'low']
+  """
+  library = trainer_library()
+  scale = min(1, _MAX_OCCURRENCES / sum(words.values()))
+  trainer = library.trainers.BpeTrainer(
+    vocab_size=size, min_frequency=max(1, round(min_count * scale)), show_progress=False
+  )
+  tokenizer = library.Tokenizer(library.models.BPE())
+  tokenizer.pre_tokenizer = library.pre_tokenizers.CharDelimiterSplit(" ")
+  counts = ((word, max(1, round(count * scale))) for word, count in words.items())
+  tokenizer.train_from_iterator(_repeated(counts), trainer)
+  ids = tokenizer.get_vocab()
+  return sorted(ids, key=ids.__getitem__)
+
+
+def _repeated(counts: Iterable[tuple[str, int]]) -> Iterator[str]:
+  """Writes each word as often as it occurs, as the trainer takes no counts."""
+  for word, count in counts:
+    for done in range(0, count, _AT_ONCE):
+      yield " ".join([word] * min(count - done, _AT_ONCE))
 
 
 def without_joiner(token: str) -> str:
@@ -289,18 +320,8 @@ def find_new_pieces(
   missing = _missing_characters(counts, vocab)
   missing = {token: count for token, count in missing.items() if count >= min_count}
   characters = _most_frequent(missing, (number + 1) // 2)
-  spelled = [*vocab, *characters]
-  tokenizer = WordpieceTokenizer(dict.fromkeys(spelled, 0))
-  broken = {
-    word: count
-    for word, count in counts.words.items()
-    if count >= min_count and len(tokenizer.tokenize(word)) > 1
-  }
-  # More than needed, because pieces that overlap with others turn out to be rarely used.
-  candidates = learn_pieces(broken, 2 * number, min_count, _MAX_INPUT_WORDS, set(vocab))
-  gains = _gains_of_pieces(candidates, broken, spelled)
-  useful = {piece: gain for piece, gain in gains.items() if gain > 0}
-  pieces = _most_frequent(useful, number - len(characters))
+  gains = learn_pieces(counts.words, [*vocab, *characters], number - len(characters), min_count)
+  pieces = [piece for piece, gain in gains.items() if gain > 0][: number - len(characters)]
   return _most_frequent(missing, number - len(pieces)) + pieces
 
 
@@ -314,20 +335,6 @@ def _missing_characters(counts: WordCounts, vocab: Collection[str]) -> dict[str,
       for token in [word[0], *(f"##{character}" for character in word[1:])]:
         missing[token] += count * (token not in known)
   return dict(missing)
-
-
-def _gains_of_pieces(
-  candidates: Sequence[str], words: Mapping[str, int], vocab: Sequence[str]
-) -> dict[str, int]:
-  splitter = TokenSplitter(vocab)
-  saved = {piece: len(splitter.split(piece)) - 1 for piece in candidates}
-  tokenizer = WordpieceTokenizer(dict.fromkeys([*vocab, *candidates], 0))
-  gains: dict[str, int] = {}
-  for word, count in words.items():
-    for piece in tokenizer.tokenize(word):
-      if piece in saved:
-        gains[piece] = gains.get(piece, 0) + count * saved[piece]
-  return gains
 
 
 def unused_ids(tokens: Sequence[str]) -> list[int]:

@@ -13,6 +13,7 @@ import functools
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from bert.text import corpus, text_files
 from bert.text.corpus_statistics import Progress
@@ -87,6 +88,7 @@ def count_words(
   num_workers: int = 1,
   max_words: int = WordCounts.max_words,
   range_bytes: int = _RANGE_BYTES,
+  splitting: Mapping[str, Any] | None = None,
 ) -> WordCounts:
   """Counts the words of text files.
 
@@ -100,12 +102,16 @@ def count_words(
     num_workers: processes.
     max_words: see `WordCounts`; a million takes about 150 MB.
     range_bytes: how much text a worker counts before it returns its counts.
+    splitting: other arguments of `tokenization.BasicTokenizer`.
 
   Raises:
     CorpusError: invalid UTF-8, with `strict_utf8`; or a worker died.
   """
   count = functools.partial(
-    count_range, do_lower_case=do_lower_case, strict_utf8=strict_utf8, max_words=max_words
+    count_range,
+    tokenizer=BasicTokenizer(do_lower_case, **(splitting or {})),
+    strict_utf8=strict_utf8,
+    max_words=max_words,
   )
   total_bytes = text_files.total_bytes(input_files)
   progress = Progress("Counting", total_bytes / 1e6, "MB")
@@ -117,19 +123,18 @@ def count_words(
 
 
 def count_range(
-  part: text_files.TextRange, do_lower_case: bool, strict_utf8: bool, max_words: int
+  part: text_files.TextRange, tokenizer: BasicTokenizer, strict_utf8: bool, max_words: int
 ) -> WordCounts:
   """Counts the words of a part of a file; see `count_words`.
 
   Most words of a text are repetitions, and no step of the tokenizer looks beyond a space. So what
   stands between spaces is counted first and tokenized once.
   """
-  tokenizer = BasicTokenizer(do_lower_case)
   counts = WordCounts(max_words)
   spaced: collections.Counter[str] = collections.Counter()
   for line in _decoded_lines(part, strict_utf8, counts):
-    for chunk in _split_at_spaces(line):
-      spaced.update(chunk)
+    for text in corpus.parts(line):  # a line may have a hundred megabytes
+      spaced.update(text.split(" "))
       if len(spaced) > _WORDS_AT_ONCE:
         _add_tokenized(spaced, tokenizer, counts)
   _add_tokenized(spaced, tokenizer, counts)
@@ -143,20 +148,6 @@ def _decoded_lines(
     counts.read_bytes += len(data)
     line = corpus.decode_line(data, strict_utf8, part.path, position, counts)
     yield line.replace("\r", "").strip()
-
-
-def _split_at_spaces(line: str, limit: int = _WORDS_AT_ONCE) -> Iterator[list[str]]:
-  """Splits at spaces, into lists of `limit` words: a line may have a hundred megabytes.
-
-  Example:
-    >>> list(_split_at_spaces("to be or not", limit=3))
-    [['to', 'be', 'or'], ['not']]
-  """
-  rest: str | None = line
-  while rest is not None:
-    words = rest.split(" ", limit)
-    rest = words.pop() if len(words) > limit else None
-    yield words
 
 
 def _add_tokenized(

@@ -156,6 +156,7 @@ class Estimator:
     steps: int | None = None,
     checkpoint_path: str | None = None,
     name: str | None = None,
+    on_rows: evaluation.OnRows | None = None,
   ) -> dict[str, Any]:
     """Evaluates on all of the data.
 
@@ -164,6 +165,7 @@ class Estimator:
       steps: number of batches to evaluate on; None for all.
       checkpoint_path: the checkpoint to evaluate; the newest in `model_dir` by default.
       name: separates several evaluations in TensorBoard (`model_dir/eval_<name>`).
+      on_rows: see `evaluation.evaluate`.
 
     Returns:
       The result of `metric_fn`, and `loss` (the mean over batches of the batch's mean, as in the
@@ -173,7 +175,7 @@ class Estimator:
       ValueError: the data are bad or empty, or model_fn returned no loss.
     """
     with self._loaded(ModeKeys.EVAL, input_fn, checkpoint_path) as (graph, dataset):
-      return self._evaluate(graph, dataset, steps, name)
+      return self._evaluate(graph, dataset, steps, name, on_rows)
 
   def predict(self, input_fn, checkpoint_path: str | None = None) -> Iterator[dict[str, Any]]:
     """Yields one dict of NumPy values for each example, in the order of the data.
@@ -324,8 +326,10 @@ class Estimator:
       logging.info("%s is no longer the newest; reading %s.", path, newest)
       self._load_newest(newest, init_checkpoint)
 
-  def _evaluate(self, graph, dataset, steps: int | None, name: str | None) -> dict[str, Any]:
-    results = evaluation.evaluate(graph, dataset, self._strategy, steps)
+  def _evaluate(
+    self, graph, dataset, steps: int | None, name: str | None, on_rows=None
+  ) -> dict[str, Any]:
+    results = evaluation.evaluate(graph, dataset, self._strategy, steps, on_rows)
     results["global_step"] = int(self._variables.global_step.numpy())
     folder = "eval" + (f"_{name}" if name else "")
     self._evaluation_logs.write(os.path.join(self.config.model_dir, folder), results)

@@ -1,7 +1,7 @@
 """Evaluation and prediction: runs batches through a graph and collects the arrays."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,19 @@ from bert.training import distribution
 from bert.training.graphs import InferenceGraph
 from bert.training.progress import EventLog, steps_with_events
 
+OnRows = Callable[[dict[str, np.ndarray]], None]
+
+
+ROW = "row:"
+"""Begins the names of arrays that are for `on_rows`, and not for the metrics."""
+
 
 def evaluate(
-  graph: InferenceGraph, dataset, strategy: tf.distribute.Strategy, steps: int | None
+  graph: InferenceGraph,
+  dataset,
+  strategy: tf.distribute.Strategy,
+  steps: int | None,
+  on_rows: OnRows | None = None,
 ) -> dict[str, Any]:
   """Evaluates on a dataset of distributed batches with the current variables.
 
@@ -22,6 +32,7 @@ def evaluate(
     dataset: of batches.
     strategy: of the graph.
     steps: number of batches; None for all.
+    on_rows: receives the arrays of each batch whose names begin with `ROW`, without that.
 
   Returns:
     The result of `metric_fn`, and `loss`: the mean over batches of the batch's mean.
@@ -36,7 +47,12 @@ def evaluate(
     losses.append(
       np.average([float(r["loss"]) for r in rows], weights=[int(r["examples"]) for r in rows])
     )
-    collected += [_arrays_of(row) for row in rows]
+    for row in rows:
+      arrays = _arrays_of(row)
+      of_rows = {n.removeprefix(ROW): arrays.pop(n) for n in [*arrays] if n.startswith(ROW)}
+      collected.append(arrays)
+      if on_rows and of_rows:
+        on_rows(of_rows)
   if not losses:
     raise ValueError("There is nothing to evaluate: the input_fn gave no batch.")
   results = {}

@@ -25,6 +25,17 @@ _OF_TENSORFLOW = (
 )
 # Names of `_OF_TENSORFLOW` that transformers has for PyTorch.
 _OVERSHADOWED = ("TF", "pipeline", "ModelOutput")
+# Names of transformers 4 -> what to use instead.
+_REPLACED = {
+  "AdamW": "AdamWeightDecay or keras.optimizers.AdamW",
+  "TFBertTokenizer": "BertTokenizer before the model, or an export, which reads texts itself",
+  "TFSharedEmbeddings": "keras.layers.Embedding",
+  "TFTrainer": "the fit of a model",
+  "Trainer": "the fit of a model",
+  "booleans_processing": "unpack_inputs",
+  "get_linear_schedule_with_warmup": "create_optimizer",
+  "input_processing": "unpack_inputs",
+}
 # Of transformers, in `import *`.
 _OFTEN_IMPORTED = (
   *("BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer", "DistilBertTokenizerFast"),
@@ -57,6 +68,8 @@ def _find(name: str, module: str) -> Any:
   for home in _LIGHT:
     if name in _module(home).__all__:
       return getattr(_module(home), name)
+  if name in _REPLACED:
+    raise ImportError(f"bert.transformers has no {name}; use {_REPLACED[name]}.")
   if not name.startswith(_OVERSHADOWED) and not name.endswith("Pipeline"):
     found = _of_transformers(name, module)
     if found is not None:

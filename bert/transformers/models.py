@@ -36,10 +36,11 @@ import tensorflow as tf
 from absl import logging
 from keras import ops
 
+from bert.checkpoints import loading as weights
 from bert.checkpoints import model_files, transformers_folder, transformers_heads
 from bert.checkpoints.families import files_of, form
 from bert.io import filesystem, json_files
-from bert.keras3 import parts, weights
+from bert.keras3 import parts
 from bert.keras3.models import PretrainedModel
 from bert.keras3.optimization import AdamWeightDecay
 from bert.keras3.saving import float32

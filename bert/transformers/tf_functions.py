@@ -85,12 +85,11 @@ def keras_serializable(cls: type[Any]) -> type[Any]:
   """Decorates a layer made of a configuration: Keras saves it with that."""
   init = cls.__init__
 
-  @functools.wraps(init)
   def constructor(self, config, *args, **kwargs):
     if isinstance(config, Mapping):
       config = AutoConfig.for_model(**config)
-    self._own_config = config
     init(self, config, *args, **kwargs)
+    self._own_config = config
 
   def get_config(self) -> dict[str, Any]:
     return {**super(cls, self).get_config(), "config": self._own_config.to_dict()}

@@ -29,6 +29,12 @@ __all__ = ["AutoTokenizer", "BatchEncoding"]
 
 _CASED_NAMES = ("cased_L-", "multi_cased_L-", "wwm_cased_L-")  # beginnings of folders' names
 _LENGTH_OF_RELEASED = 512  # of every released model, in tokens
+# Bases of the classes whose vocabularies this project reads, too.
+_READ_HERE = (
+  transformers.BertTokenizer,
+  transformers.RobertaTokenizer,
+  transformers.AlbertTokenizer,
+)
 # The class for a vocabulary, unless a file of transformers names one; else it is BERT's.
 _OF_KIND = {
   vocabulary_kind.SENTENCE_PIECES: "AlbertTokenizer",
@@ -179,13 +185,19 @@ class TensorFlowTokenizer:
 
 @functools.cache
 def adapted(tokenizer_class: Any) -> Any:
-  """Returns a class of transformers with what is added here, under the same name."""
+  """Returns a class of transformers with what is added here, under the same name.
+
+  It is derived from its own base with the same added, so that `isinstance` holds for both.
+  """
   if issubclass(tokenizer_class, TensorFlowTokenizer):
     return tokenizer_class
+  base = tokenizer_class.__bases__[0]
+  base = adapted(base) if is_tokenizer(base) else TensorFlowTokenizer
   members = {"__module__": __name__, "__doc__": tokenizer_class.__doc__}
-  if "__init__" in vars(tokenizer_class):  # transformers looks for it, too
+  # A class without a constructor of its own is made of a tokenizer.json as it is.
+  if "__init__" in vars(tokenizer_class) and getattr(tokenizer_class, "model", None):
     members["__init__"] = _constructor(tokenizer_class)
-  return type(tokenizer_class.__name__, (TensorFlowTokenizer, tokenizer_class), members)
+  return type(tokenizer_class.__name__, (base, tokenizer_class), members)
 
 
 def _constructor(tokenizer_class: type[Any]) -> Any:
@@ -216,7 +228,8 @@ class AutoTokenizer(transformers.AutoTokenizer):
       own = {k: v for k, v in kwargs.items() if k not in ("use_fast", "config", "tokenizer_type")}
       return found.from_pretrained(name, *inputs, **own)
     made = super().from_pretrained(path, *inputs, **folders.without_options(kwargs))
-    made.__class__ = adapted(type(made))
+    upstream: Any = type(made)
+    made.__class__ = adapted(upstream)
     return made
 
 
@@ -277,6 +290,8 @@ def _settings(cls: Any, path: str) -> dict[str, Any]:
   """
   folder = model_files.folder_of(path)
   found: dict[str, Any] = {}
+  if not issubclass(cls, _READ_HERE):
+    return found
   if not filesystem.is_file(os.path.join(folder, tokenizer_settings.TOKENIZER)):
     usual = os.path.join(folder, cls.vocab_files_names["vocab_file"])
     found["vocab_file"] = usual if filesystem.is_file(usual) else model_files.need_vocabulary(path)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from bert.checkpoints import finding, loading, numpy_reader, reading, saving
+from bert.checkpoints import finding, loading, reading, saving
 from bert.checkpoints.bundle_files import CheckpointError
 from tests.kit.script_runs import assert_same_values
 from tests.kit.small_checkpoints import DATA, save, steps_listed, values_of, variables_of
@@ -38,7 +38,6 @@ def test_what_init_checkpoint_accepts(tmp_path):
 def test_the_best_weights_of_a_run_come_before_the_newest(tmp_path):
   newest, best = save(tmp_path / "out", 10), save(tmp_path / "out" / "best", 5)
   assert finding.find_checkpoint(str(tmp_path / "out")) == best
-  assert numpy_reader.find_prefix(tmp_path / "out") == best, "and without TensorFlow"
   assert finding.find_checkpoint(newest) == newest
   assert finding.latest(str(tmp_path / "out")) == newest, "to resume from"
 
@@ -49,7 +48,6 @@ def test_the_best_weights_of_a_run_that_went_on_without_evaluation_are_of_the_pa
     saving.save(tmp_path / "out", 10, {"a": [1.0]}, {"run": {"left_best": left}})
     assert finding.find_checkpoint(str(tmp_path / "out")) == expected
     assert finding.best(str(tmp_path / "out")) == (None if left else best)
-    assert numpy_reader.find_prefix(tmp_path / "out") == expected
 
 
 def test_a_relative_prefix_in_the_current_folder(tmp_path, monkeypatch):

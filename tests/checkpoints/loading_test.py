@@ -136,6 +136,46 @@ def test_a_checkpoint_of_another_family_is_refused_in_one_line(tmp_path, ours):
   assert not np.any(model[KERNEL].numpy())
 
 
+SIZES = {
+  "bert/embeddings/word_embeddings": (50, 4),
+  "bert/encoder/layer_0/attention/self/query/kernel": (4, 4),
+  "bert/encoder/layer_1/attention/self/query/kernel": (4, 4),
+  "bert/encoder/layer_0/intermediate/dense/kernel": (4, 16),
+  "output_bias": (2,),
+}
+
+
+@pytest.mark.parametrize(
+  ("changes", "cause"),
+  [
+    ({"query": (8, 8)}, "the file has hidden size 4, the model 8: "),
+    ({"word_embeddings": (60, 4)}, "the file has vocabulary size 50, the model 60: "),
+    ({"word_embeddings": (50, 2)}, "the file has embedding size 4, the model 2: "),
+    (
+      {"word_embeddings": (60, 8), "query": (8, 8), "layer_1": None},
+      "the file has hidden size 4, the model 8; the file has vocabulary size 50, the model 60; "
+      "the file has 2 layers, the model 1: ",
+    ),
+    ({"output_bias": (3,)}, "the file has 2 labels, the model 3: "),
+  ],
+)
+def test_errors_begin_with_the_sizes_that_differ(tmp_path, changes, cause):
+  prefix = saving.save(tmp_path, 1, {name: np.zeros(s, "f4") for name, s in SIZES.items()}, {})
+  wanted = dict(SIZES)
+  for part, shape in changes.items():
+    wanted |= dict.fromkeys((name for name in SIZES if part in name), shape)
+  variables = {name: tf.Variable(tf.ones(shape)) for name, shape in wanted.items() if shape}
+  for load in (
+    lambda: loading.restore(prefix, variables),
+    lambda: loading.init_from_checkpoint(prefix, variables, required_scope=""),
+    lambda: loading.load(variables, prefix, skip_mismatch=False),
+  ):
+    with pytest.raises(CheckpointError) as error:
+      load()
+    assert str(error.value).startswith(f"{cause}{prefix} does not fit. Give the configuration")
+  assert all(variable.numpy().all() for variable in variables.values()), "something was assigned"
+
+
 def test_half_precision_weights_are_cast(tmp_path):
   prefix = saving.save(str(tmp_path), 1, {KERNEL: tf.ones([3, 4], tf.float16)}, {})
   model = {KERNEL: tf.Variable(tf.zeros([3, 4]))}

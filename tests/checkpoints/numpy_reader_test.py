@@ -1,13 +1,15 @@
-"""The reader of the original's checkpoints without TensorFlow."""
+"""The reader of TensorFlow's checkpoints without TensorFlow."""
 
 import pathlib
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from bert.checkpoints.numpy_reader import CheckpointReader, CheckpointReadError, find_prefix
+from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints.numpy_reader import CheckpointReader
 from tests.kit.paths import ROOT
 
 
@@ -29,6 +31,8 @@ def written(tmp_path):
     "empty": np.zeros((0, 4), "float32"),
     "half": np.ones(3, "float16"),
     "small": np.arange(4, dtype="int32"),
+    "brain": np.ones(3, ml_dtypes.bfloat16),
+    **{kind: np.array([0, 1, 2], kind) for kind in ("u1", "i1", "u2", "i2", "u4", "u8", "f8", "?")},
   }
   return saving.save(tmp_path / "run", 7, values, state={}), values
 
@@ -36,29 +40,12 @@ def written(tmp_path):
 def test_reads_what_tensorflow_writes(written):
   prefix, values = written
   reader = CheckpointReader(prefix)
-  assert reader.shapes == {name: value.shape for name, value in values.items()}
+  contents = {name: (list(value.shape), value.dtype) for name, value in values.items()}
+  assert reader.contents == contents
   for name, value in values.items():
     read = reader.read(name)
     assert read.dtype == value.dtype
     np.testing.assert_array_equal(read, value)
-
-
-def test_finds_a_checkpoint_by_prefix_file_or_folder(written, tmp_path):
-  prefix, _ = written
-  folder = pathlib.Path(prefix).parent
-  for path in (prefix, prefix + ".index", prefix + ".data-00000-of-00001", folder):
-    assert find_prefix(path) == prefix
-  (folder / "checkpoint").unlink()
-  assert find_prefix(folder) == prefix
-  (folder / "other.index").touch()
-  with pytest.raises(CheckpointReadError, match=r"several, name one: model.ckpt-7, other"):
-    find_prefix(folder)
-  (folder / "bert_model.ckpt.index").touch()
-  assert find_prefix(folder) == str(folder / "bert_model.ckpt")
-  with pytest.raises(CheckpointReadError, match=r"no \*\.index file"):
-    find_prefix(tmp_path)
-  with pytest.raises(CheckpointReadError, match="does not exist"):
-    find_prefix(tmp_path / "nothing")
 
 
 def test_reads_remote_files(written):
@@ -68,7 +55,7 @@ def test_reads_remote_files(written):
   for path in pathlib.Path(prefix).parent.iterdir():
     with filesystem.open_to_write(f"ram://numpy_reader/{path.name}") as writer:
       writer.write(path.read_bytes())
-  reader = CheckpointReader(find_prefix("ram://numpy_reader"))
+  reader = CheckpointReader("ram://numpy_reader/model.ckpt-7")
   np.testing.assert_array_equal(reader.read("small"), values["small"])
 
 
@@ -83,13 +70,13 @@ def test_every_damaged_byte_of_the_index_is_noticed(written):
     path.write_bytes(damaged)
     try:
       CheckpointReader(prefix)
-    except CheckpointReadError:
+    except CheckpointError:
       continue
     harmless += 1  # the empty meta block, and the padding of the footer
     assert position > len(content) - 120
   assert harmless <= 2
   path.write_bytes(content[: len(content) // 2])
-  with pytest.raises(CheckpointReadError, match="damaged"):
+  with pytest.raises(CheckpointError, match="damaged"):
     CheckpointReader(prefix)
 
 
@@ -103,22 +90,22 @@ def test_damaged_values_are_noticed(written):
   for name in values:
     try:
       reader.read(name)
-    except CheckpointReadError:
+    except CheckpointError:
       damaged.append(name)
   assert len(damaged) == 1
   path.write_bytes(content[:100])
-  with pytest.raises(CheckpointReadError, match="is damaged"):
+  with pytest.raises(CheckpointError, match="is damaged"):
     reader.read("small")
   path.unlink()
-  with pytest.raises(CheckpointReadError, match="does not exist"):
+  with pytest.raises(CheckpointError, match="does not exist"):
     reader.read("small")
 
 
 def test_needs_no_tensorflow(golden_dir):
   code = """
-import sys; from bert.checkpoints import numpy_reader
-reader = numpy_reader.CheckpointReader(numpy_reader.find_prefix(sys.argv[1]))
-total = sum(reader.read(name).size for name in reader.shapes)
+import sys; from bert.checkpoints import finding
+checkpoint = finding.find(sys.argv[1])
+total = sum(checkpoint.read(name).size for name in checkpoint.contents)
 assert "tensorflow" not in sys.modules
 print(total)
 """

@@ -39,7 +39,7 @@ def test_round_trip_of_names_values_and_state(tmp_path):
   assert_same_values({name: v.numpy() for name, v in restored.items()}, values_of(20))
   assert reading.read_state(prefix) == {"position": 640}
   assert finding.latest(str(tmp_path / "new" / "folder")) == prefix
-  assert reading.names_and_shapes(prefix)[KERNEL] == ([3, 4], tf.float32)
+  assert reading.names_and_shapes(prefix)[KERNEL] == ([3, 4], np.float32)
 
 
 def test_files_are_those_of_the_original_plus_the_sidecar(tmp_path):

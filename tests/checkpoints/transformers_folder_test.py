@@ -364,7 +364,7 @@ def test_an_untied_decoder_leaves_no_head_for_words(tmp_path, caplog):
 def test_other_sizes_are_refused_as_of_any_checkpoint(tmp_path):
   save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
   variables = {"bert/pooler/dense/kernel": tf.Variable(tf.zeros([9, 9]))}
-  with pytest.raises(bundle_files.CheckpointError, match="is of a model with other sizes"):
+  with pytest.raises(bundle_files.CheckpointError, match="does not fit this model"):
     loading.init_from_checkpoint(finding.find_checkpoint(tmp_path), variables)
 
 

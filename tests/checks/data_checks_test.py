@@ -262,15 +262,19 @@ def test_empty_texts_are_no_duplicates(folder):
 
 def test_one_table_is_looked_at_whole(folder):
   path = str(folder / "tables/train.csv")
-  for task_name in ("csv", None):
-    findings = diagnose(folder, data_dir=path, task_name=task_name)
+  for data_dir, input_file, task_name in (
+    (path, None, "csv"),
+    (path, None, None),
+    (None, path, None),
+  ):
+    findings = diagnose(folder, data_dir=data_dir, input_file=input_file, task_name=task_name)
     assert not bad(findings)
     assert "40 examples for train" in to_text(findings)
     assert "divides this table" in to_text(findings)
 
 
 def test_tables_are_looked_at_by_folder(good_set):
-  findings = diagnose(good_set, data_dir=None, task_name=None, input_file="tables/train.csv")
+  findings = diagnose(good_set, data_dir=None, task_name=None, input_file="tables/*.csv")
   assert "give the --data_dir of train, dev and test" in to_text(bad(findings))
 
 

@@ -22,6 +22,7 @@ text = pytest.importorskip("tensorflow_text")
 
 from bert import tokenization  # noqa: E402
 from bert.exporting import hub_preprocess  # noqa: E402
+from tests.kit import byte_pairs, piece_model  # noqa: E402
 
 KEYS = ["input_word_ids", "input_mask", "input_type_ids"]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "d", "ef", "abc", "xy"]
@@ -575,3 +576,10 @@ def test_vocabulary_without_needed_tokens(tmp_path, missing):
 def test_length_without_room(tmp_path):
   with pytest.raises(ValueError, match="seq_length is 2"):
     hub_preprocess.Preprocessor(write_vocab(tmp_path, PIECES), seq_length=2)
+
+
+@pytest.mark.parametrize("write", [piece_model.write, byte_pairs.write])
+def test_other_vocabularies_have_no_graph(write, tmp_path):
+  vocab_file = str(write(tmp_path))
+  with pytest.raises(tokenization.VocabularyError, match="is not a WordPiece vocabulary"):
+    hub_preprocess.Preprocessor(vocab_file)

@@ -11,6 +11,7 @@ from bert.exporting import token_graph
 from bert.model.task_head import SEQUENCES, Batch
 from bert.model.variables import use_store
 from bert.modeling import BertConfig
+from bert.predicting.engines import registry
 from bert.tasks import kinds
 
 SIZES = {
@@ -54,6 +55,20 @@ def test_scores_are_the_outputs_of_the_head():
     batch = Batch(config_of(), {name: tf.constant(x) for name, x in FEATURES.items()})
     expected = head.outputs(batch)["logits"]
   np.testing.assert_allclose(graph(FEATURES)["logits"], expected, atol=1e-6)
+
+
+def test_a_saved_model_has_the_inputs_of_transformers_exports(tmp_path):
+  head = kinds.find("ner").head_class().of_run(FACTS, {})
+  graph = token_graph.of_task(config_of(), head)
+  graph.save(str(tmp_path))
+  compute = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+  names = ("input_ids", "attention_mask", "token_type_ids")
+  given = {n: tf.constant(FEATURES[m], tf.int32) for n, m in zip(names, SEQUENCES, strict=True)}
+  np.testing.assert_allclose(compute(**given)["logits"], graph(FEATURES)["logits"], atol=1e-6)
+  engine = registry.load("tensorflow", str(tmp_path / "saved_model.pb"), max_length=4)
+  np.testing.assert_allclose(engine(FEATURES)["logits"], graph(FEATURES)["logits"], atol=1e-6)
+  with pytest.raises(ValueError, match="the model reads at most 4 tokens"):
+    engine({name: np.ones([1, 5], int) for name in SEQUENCES})
 
 
 def test_inputs_are_those_that_are_read():

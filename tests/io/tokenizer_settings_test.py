@@ -105,6 +105,7 @@ REFUSED = {
   "in_config": ({}, {"tokenizer_class": "HerbertTokenizerFast"}, "HerbertTokenizerFast"),
   "pieces": (None, {"tokenizer_class": "XLMRobertaTokenizer"}, "XLMRobertaTokenizer"),
   "accents": ({"keep_accents": True}, {}, "keep_accents is true"),
+  "model": ({}, {"model_type": "mpnet"}, "model_type is mpnet, which has MPNetTokenizer"),
 }
 
 

@@ -10,7 +10,8 @@ import pytest
 from keras import ops
 
 from bert import keras3
-from bert.keras3 import BERT, count_parameters, weights
+from bert.checkpoints import loading
+from bert.keras3 import BERT, count_parameters
 from bert.keras3.__main__ import main
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 from tests.kit import keras_models
@@ -191,7 +192,7 @@ def test_padding_mask_is_made_from_pad_token_id(bert):
 def test_equals_modeling_on_the_same_checkpoint(bert, tmp_path):
   import tensorflow as tf
 
-  from bert.checkpoints import loading, saving
+  from bert.checkpoints import saving
   from bert.model.variables import VariableStore, use_store
   from bert.modeling import BertModel
 
@@ -259,9 +260,9 @@ def write_checkpoint(folder, model):
 
 
 def warnings_of(monkeypatch):
-  """What `weights` warns of, as a list that fills."""
+  """What loading warns of, as a list that fills."""
   texts = []
-  monkeypatch.setattr(weights.logging, "warning", texts.append)
+  monkeypatch.setattr(loading.logging, "warning", texts.append)
   return texts
 
 
@@ -273,13 +274,14 @@ def test_another_vocabulary_skips_the_word_table_with_a_warning(bert, tmp_path, 
   model = BERT.from_variant("tiny", pretrained=prefix, **sizes)
   assert len(texts) == 1
   assert (
-    "bert/embeddings/word_embeddings: [40, 16] in the checkpoint, [60, 16] in the model" in texts[0]
+    "bert/embeddings/word_embeddings: float32 [40, 16] in the checkpoint, float32 [60, 16] in the "
+    "model" in texts[0]
   )
   theirs, ours = bert.checkpoint_variables(), model.checkpoint_variables()
   name = "bert/encoder/layer_0/attention/self/query/kernel"
   np.testing.assert_array_equal(numpy_of(ours[name]), numpy_of(theirs[name]))
   before = numpy_of(ours["bert/embeddings/word_embeddings"])
-  with pytest.raises(ValueError, match=r"word_embeddings: \[40, 16\] in the checkpoint"):
+  with pytest.raises(ValueError, match=r"word_embeddings: float32 \[40, 16\] in the checkpoint"):
     model.load_pretrained_weights(prefix, skip_mismatch=False)
   np.testing.assert_array_equal(before, numpy_of(ours["bert/embeddings/word_embeddings"]))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bert import keras3
-from bert.checkpoints import numpy_writer, transformers_folder, transformers_heads
+from bert.checkpoints import loading, numpy_writer, transformers_folder, transformers_heads
 from bert.keras3 import BERT, NLPTaskConfig, NLPTaskType, create_bert_with_head, sizes
 from bert.model.configuration import BertConfig
 from bert.model.variable_shapes import encoder_shapes, word_head_names
@@ -282,7 +282,7 @@ def test_heads_of_electra_tasks(task, tmp_path):
   config = NLPTaskConfig("mine", task, 3)
   model = create_bert_with_head("tiny", config, bert_config_overrides=arguments)
   model.save_checkpoint(tmp_path)
-  shapes, read = keras3.weights.open_weights(tmp_path)
+  shapes, read = loading.open_weights(tmp_path)
   assert shapes[TASKS[task]] == (16, 3)
   limit = np.sqrt(6 / 19)  # Glorot's, where BERT has a truncated normal of 0.02
   assert 0.5 * limit < np.abs(read(TASKS[task])).max() <= limit
@@ -324,7 +324,7 @@ def test_weights_of_another_family_are_refused(tmp_path, family):
   zeros = {name: np.zeros(shape, "float32") for name, shape in encoder_shapes(config).items()}
   numpy_writer.write(tmp_path / "model", zeros)
   bert = BERT(**{**sizes.arguments_from_config(BertConfig(40, 16, 1, 2, 24))})
-  with pytest.raises(ValueError, match=rf"a model of {config.family.title}, but this is one of BE"):
+  with pytest.raises(ValueError, match=rf"is of {config.family.title}, but the model is of BE"):
     bert.load_pretrained_weights(tmp_path)
 
 

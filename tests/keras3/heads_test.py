@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 from bert import keras3
+from bert.checkpoints import loading
 from bert.keras3 import (
   BERT,
   AdamWeightDecay,
@@ -18,7 +19,6 @@ from bert.keras3 import (
   TextSimilarityHead,
   compile_for_tasks,
   create_bert_with_head,
-  weights,
 )
 from bert.keras3.tasks import KINDS, TASKS_WITH_HEAD, LabelledAccuracy
 from tests.kit.keras_models import TINY, numpy_of
@@ -337,7 +337,7 @@ def test_next_sentence_and_the_original(golden_dir):
   )
   head, pooled = keras3.NextSentenceHead(), outputs["pooler_output"]
   head(pooled)
-  weights.load(head.checkpoint_variables(), golden_dir / "tiny", skip_mismatch=False)
+  loading.load(head.checkpoint_variables(), golden_dir / "tiny", skip_mismatch=False)
   log_probs = numpy_of(ops.log_softmax(head(pooled), axis=-1))
   np.testing.assert_allclose(log_probs, golden["next_sentence_log_probs"], rtol=0, atol=1e-5)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bert import keras3
-from bert.checkpoints import bundle_files
+from bert.checkpoints import bundle_files, loading
 from bert.keras3 import (
   NLPTaskConfig,
   NLPTaskType,
@@ -59,8 +59,8 @@ def test_models_of_tasks(task, facts, tmp_path):
   assert {key: stored[key] for key in facts} == facts
   has_labels = bool(facts) and facts.get("task_name") not in ("squad", "swag")
   assert len(stored.get("labels", [])) == (num_classes if has_labels else 0)
-  shapes, read = keras3.weights.open_weights(tmp_path / "checkpoint")
-  shapes_there, read_there = keras3.weights.open_weights(path)
+  shapes, read = loading.open_weights(tmp_path / "checkpoint")
+  shapes_there, read_there = loading.open_weights(path)
   assert shapes_there.items() >= shapes.items()
   for name in shapes:
     np.testing.assert_array_equal(read(name), read_there(name), err_msg=name)
@@ -145,7 +145,7 @@ def test_half_precision_is_saved_as_float32(tmp_path):
   model = randomized(keras3.BERT(**TINY, dtype="bfloat16"))
   expected = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
   for path in save_in_every_form(model, tmp_path):
-    shapes, read = keras3.weights.open_weights(path)
+    shapes, read = loading.open_weights(path)
     for name in shapes:
       np.testing.assert_array_equal(read(name).astype("float32"), expected[name].astype("float32"))
 
@@ -153,7 +153,7 @@ def test_half_precision_is_saved_as_float32(tmp_path):
 def test_encoders_that_only_keras_has_are_read_from_its_files(tmp_path):
   model = randomized(keras3.BERT(**TINY, normalization_position="pre"))
   model.save(tmp_path / "model.keras")
-  shapes, read = keras3.weights.open_weights(tmp_path / "model.keras")
+  shapes, read = loading.open_weights(tmp_path / "model.keras")
   variables = model.checkpoint_variables()
   assert set(shapes) == set(variables)
   for name, variable in variables.items():
@@ -166,10 +166,10 @@ def test_files_without_a_bert_are_one_clear_error(tmp_path):
   path = tmp_path / "model.keras"
   path.write_bytes(b"no archive")
   with pytest.raises(ValueError, match=r"model\.keras cannot be loaded by Keras: "):
-    keras3.weights.open_weights(path)
+    loading.open_weights(path)
   keras.Sequential([keras.Input([2]), keras.layers.Dense(2)]).save(path)
   with pytest.raises(ValueError, match=r"contains no BERT of bert\.keras3"):
-    keras3.weights.open_weights(path)
+    loading.open_weights(path)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -67,11 +67,12 @@ def write_model(folder: pathlib.Path, config: BertConfig, vocab: list[str], vari
 
 def write_transformers(model: Model, folder: pathlib.Path, head: Head, **changes) -> None:
   """Writes a trained model as transformers saves it; `changes` are of its config.json."""
+  config = BertConfig.from_json_file(os.path.join(model.trained, "bert_config.json")).to_dict()
   prefix = finding.find_checkpoint(model.trained)
   names = [name for name in reading.names_and_shapes(prefix) if name != "global_step"]
   tensors = reading.read_tensors(prefix, names)
   vocab_file = os.path.join(model.trained, "vocab.txt")
-  transformers_folder.write_folder(folder, CONFIG.to_dict(), tensors, vocab_file, True, head)
+  transformers_folder.write_folder(folder, config, tensors, vocab_file, True, head)
   if changes:
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))

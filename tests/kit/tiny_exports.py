@@ -1,4 +1,4 @@
-"""Exports as ONNX of models that nobody trained, one of each kind of task.
+"""Exports of models that nobody trained, one of each kind of task.
 
   folder = tiny_exports.write(tmp_path / "names", "tags")
   Predictor.load(folder)(["Ada was in London."])
@@ -39,15 +39,27 @@ MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def write(folder: pathlib.Path, name: str) -> pathlib.Path:
-  """Writes a model of `MODELS`; returns the folder."""
-  facts, settings = MODELS[name]
-  pooling = None if facts and "pooling" not in facts else "mean"
-  described = Described(_config(), str(SAMPLE_VOCAB), True, LENGTH, facts, settings, pooling)
+  """Writes a model of `MODELS` as ONNX; returns the folder."""
+  described = _described(name)
   path = folder / FILES["onnx"]["float32"]
   path.parent.mkdir(parents=True)
   writer.write(onnx_models.fill(_graph(described)), str(path))
   model_folder.write_description(str(folder), described)
   return folder
+
+
+def write_saved_model(export: pathlib.Path, name: str) -> pathlib.Path:
+  """Writes a model of `MODELS` as the SavedModel of token ids in an export; returns its folder."""
+  described, folder = _described(name), export / "task"
+  onnx_models.fill(_graph(described)).save(str(folder))
+  model_folder.write_description(str(folder), described)
+  return folder
+
+
+def _described(name: str) -> Described:
+  facts, settings = MODELS[name]
+  pooling = None if facts and "pooling" not in facts else "mean"
+  return Described(_config(), str(SAMPLE_VOCAB), True, LENGTH, facts, settings, pooling)
 
 
 def _config() -> BertConfig:

@@ -75,7 +75,8 @@ def test_a_batch_without_labelled_tokens_has_the_loss_zero(parts):
       )[0],
     ]
     gradient = tape.gradient(tf.add_n(found), logits)
-  assert [float(loss) for loss in found] == [0.0, 0.0, 0.0]
+    found.append(heads.get_token_loss(logits[:0], nothing[:0], parts=parts)[0])
+  assert [float(loss) for loss in found] == [0.0, 0.0, 0.0, 0.0]
   np.testing.assert_array_equal(gradient, np.zeros((2, 3, 5)))
 
 

@@ -6,14 +6,12 @@ TensorFlow)
 Both have the same weights: those drawn by the names of variables.
 """
 
-import itertools
-import types
-
 import numpy as np
 import pytest
 
 from bert import tokenization
 from bert.exporting import token_graph
+from bert.exporting.model_folder import Described
 from bert.model.task_head import SEQUENCES
 from bert.modeling import BertConfig
 from bert.predicting.engines import registry
@@ -21,7 +19,7 @@ from bert.predicting.engines.tensorflow import TensorFlowEngine
 from bert.predicting.load_model import LoadedFunction
 from bert.predicting.predictor import Predictor
 from bert.tasks import answering, kinds
-from tests.kit import byte_pairs, own_tasks, piece_model, tiny_bert
+from tests.kit import byte_pairs, own_tasks, tiny_bert
 from tests.kit.script_runs import run_python
 
 WORDS = ["the", "film", "was", "Good", "good", "##s", "in", "?", ",", ".", "3", "-", "e", "a"]
@@ -48,31 +46,10 @@ TEXTS = [
   "[SEP] the ##s [CLS]",
 ]
 PAIRS = [(a, b) for i, a in enumerate(TEXTS) for b in TEXTS[i % 5 :: 5]]
-QUESTIONS = [(q, c) for q in ("the ?", " what \U0001f600", "a b " * 10) for c in TEXTS]
-# Without the one that has another's tokens: of equal choices either may be the best.
-_CHOICES = [text for text in TEXTS if text and text != "the \x07 film"]
-CHOICES = [(a, _CHOICES[i % 4 :: 4]) for i, a in enumerate(TEXTS)]
-
 LABELS = {"labels": ["no", "yes", "päť"], "problem_type": "classification"}
-WINDOWS = {"long_text": "windows", "window_stride": 5, "max_windows": 4, "window_pooling": "max"}
-SQUAD = {"task_name": "squad", "version_2_with_negative": True}
-LENGTHS = {"doc_stride": 5, "max_query_length": 6}
 TASKS = {
   "classes": (LABELS, {}, [*TEXTS, *PAIRS]),
-  "windows": ({**LABELS, "problem_type": "multi_label", **WINDOWS}, {}, [*TEXTS, *PAIRS]),
-  "mean of windows": ({**LABELS, **WINDOWS, "window_pooling": "mean"}, {}, [*TEXTS, *PAIRS]),
   "score": ({"labels": ["x"], "problem_type": "regression"}, {}, PAIRS),
-  "spans": ({**SQUAD, "version_2_with_negative": False}, LENGTHS, QUESTIONS),
-  "spans or none": (SQUAD, LENGTHS, QUESTIONS),
-  "masked padding": (SQUAD, {**LENGTHS, "pad_to_longest": True}, QUESTIONS),
-  "beam of ELECTRA": ({**SQUAD, "answer_head": "electra"}, {**LENGTHS, "beam_size": 5}, QUESTIONS),
-  "beam of ALBERT": (
-    {**SQUAD, "answer_head": "albert"},
-    {**LENGTHS, "start_n_top": 4, "end_n_top": 3, "null_score_diff_threshold": -0.5},
-    QUESTIONS,
-  ),
-  "tags": ({"task_name": "ner", "labels": ["O", "B-PER", "I-PER"]}, {"doc_stride": 5}, TEXTS),
-  "choices": ({"task_name": "swag"}, {}, CHOICES),
   "similarity": (
     {"task_name": "similarity", "pooling": "mean"},
     {},
@@ -86,44 +63,25 @@ def config_of(vocab_size: int, **keys) -> BertConfig:
   return BertConfig.from_dict(tiny_bert.config(vocab_size, **{**sizes, **keys}))
 
 
-def word_pieces(folder, lower):
+def word_pieces(folder):
   (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-  return str(folder / "vocab.txt"), lower, {}
+  return str(folder / "vocab.txt")
 
 
-VOCABULARIES = {
-  "uncased": lambda folder: word_pieces(folder, True),
-  "cased": lambda folder: word_pieces(folder, False),
-  "sentencepiece": lambda folder: (
-    str(piece_model.write(folder)),
-    True,
-    {"model_type": "albert", "embedding_size": 8, "num_hidden_groups": 1, "inner_group_num": 1},
-  ),
-  "byte pairs": lambda folder: (
-    byte_pairs.write(folder),
-    False,
-    {"model_type": "roberta", "type_vocab_size": 1, "pad_token_id": 1},
-  ),
-}
-
-
-def both(task, vocabulary, folder):
+def both(task, lower, folder):
   """Predictors of a graph from strings, and of an engine; and the items."""
   facts, settings, items = TASKS[task]
-  vocab_file, lower, keys = VOCABULARIES[vocabulary](folder)
+  vocab_file = word_pieces(folder)
   tokenizer = tokenization.load_tokenizer(vocab_file, lower)
-  config = config_of(max(tokenizer.vocab.values()) + 1, **keys)
-  length = LENGTH + 8 if facts.get("task_name") == "squad" else LENGTH
-  run = types.SimpleNamespace(facts=facts, settings=settings, max_seq_length=length)
+  config = config_of(max(tokenizer.vocab.values()) + 1)
+  described = Described(config, vocab_file, lower, LENGTH, facts, settings)
   kind = kinds.of_facts(facts)
-  model_class = kind.model_class()
-  options = model_class.options_of_run(run)
-  model = model_class(config, vocab_file, lower, max_seq_length=length, **options)
+  model = kind.model_class().from_description(described)
   signature = model.signature()
   graph = Predictor._of_texts(LoadedFunction.of_strings(signature, model), 4, 64)
   head = kind.head_class().of_run(facts, settings)
   engine = TensorFlowEngine(token_graph.of_task(config, head, skip_padding=True))
-  made = answering.of_run(facts, settings, tokenizer, length)
+  made = answering.of_run(facts, settings, tokenizer, LENGTH)
   names = signature.structured_input_signature[1], signature.structured_outputs
   meaning = answering.of_saved_model(*names, facts.get("labels", ()), tokenizer)
   return graph, Predictor.of_engine(engine, made, 4, 64), items, (made, meaning)
@@ -148,48 +106,16 @@ def differences(expected, found, place=""):
   return [] if is_same else [(place, expected, found)]
 
 
-def may_differ(item, vocabulary) -> bool:
-  """Whether the docstring of `tasks/span_answers.py` says so.
-
-  Of a paragraph without a word; of blanks and control characters among tokens that know their
-  place; and of characters that sentencepiece's alignment does not find.
-  """
-  if item not in QUESTIONS:
-    return False
-  context = item[1]
-  is_unaligned = vocabulary == "sentencepiece" and not context.isascii()
-  return not context.strip() or "\x07" in context or is_unaligned
-
-
-def check(task, vocabulary, folder):
-  graph, answer, items, (made, meaning) = both(task, vocabulary, folder)
+@pytest.mark.ci
+@pytest.mark.parametrize("lower", [True, False], ids=["uncased", "cased"])
+@pytest.mark.parametrize("task", TASKS)
+def test_answers_are_those_of_the_graph(task, lower, tmp_path):
+  graph, answer, items, (made, meaning) = both(task, lower, tmp_path)
   for name in ("display", "inputs", "label_names"):
     assert getattr(meaning, name) == getattr(made, name)
   for item, expected, found in zip(items, graph(items), answer(items), strict=True):
-    assert not differences(expected, found) or may_differ(item, vocabulary), item
+    assert not differences(expected, found), item
     assert not differences(meaning.predictions(expected, ()), made.predictions(expected, ()))
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("task", ["windows"])
-def test_answers_are_those_of_the_graph(task, tmp_path):
-  check(task, "uncased", tmp_path)
-
-
-MATRIX = [
-  *((task, "uncased") for task in TASKS if task != "windows"),
-  *(("spans or none", vocabulary) for vocabulary in [*VOCABULARIES][1:]),
-  *(
-    pytest.param(task, vocabulary, marks=pytest.mark.slow)
-    for task, vocabulary in itertools.product(["classes", "tags"], [*VOCABULARIES][1:])
-  ),
-]
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize(("task", "vocabulary"), MATRIX)
-def test_answers_of_all_tasks_and_vocabularies_are_those_of_the_graph(task, vocabulary, tmp_path):
-  check(task, vocabulary, tmp_path)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -240,7 +166,7 @@ print(round(cosine[0]["similarity"], 5))
 
 
 def test_an_engine_answers_without_tensorflow(tmp_path):
-  vocab_file, *_ = word_pieces(tmp_path, True)
+  vocab_file = word_pieces(tmp_path)
   done = run_python("-c", _WITHOUT_TENSORFLOW, vocab_file)
   assert done.returncode == 0, done.stderr
   assert done.stdout.splitlines() == ["['b', 'a']", "in", "['B-X', 'B-X', 'B-X']", "1", "1.0"]
@@ -268,7 +194,7 @@ def choices(vocab_file, **options):
 
 
 def test_batches_hold_rows_of_all_items_of_a_chunk(tmp_path):
-  vocab_file, *_ = word_pieces(tmp_path, True)
+  vocab_file = word_pieces(tmp_path)
   spy, choose = choices(vocab_file, batch_size=4)
   items = [("the", ["film", "the film was"]), ("film", ["the"]), ("in", ["a", "e ?", "the . ."])]
   together = choose(items)
@@ -287,7 +213,7 @@ def test_rows_are_filled_up_with_the_padding_of_the_tokenizer(tmp_path):
 
 
 def test_errors_name_the_line_of_an_item(tmp_path):
-  _, choose = choices(word_pieces(tmp_path, True)[0])
+  _, choose = choices(word_pieces(tmp_path))
   with pytest.raises(
     ValueError, match=r"in.jsonl, line 2: .* inputs are context, choices \(a list"
   ):
@@ -295,16 +221,16 @@ def test_errors_name_the_line_of_an_item(tmp_path):
 
 
 def test_an_unknown_engine_is_refused(tmp_path):
-  with pytest.raises(ValueError, match="no engine 'tpu'; known are auto, tensorflow, onnxruntime"):
+  with pytest.raises(ValueError, match="no engine 'tpu'; known are auto, onnxruntime, openvino"):
     Predictor.load(tmp_path, "tpu")
-  with pytest.raises(ValueError, match="no engine 'auto'; known are tensorflow"):
+  with pytest.raises(ValueError, match="no engine 'auto'; known are onnxruntime"):
     registry.load("auto", str(tmp_path))
 
 
 def test_a_task_of_ones_own_answers_for_each_token(tmp_path):
   with own_tasks.loaded("token_scores"):
     facts = {"task_name": "token_scores", "head": {}}
-    tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path, True)[0])
+    tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path))
     made = answering.of_run(facts, {}, tokenizer, LENGTH)
     halves = type("Halves", (Spy,), {"__call__": lambda self, b: {"x": b["input_ids"] / 2}})
     long, short = Predictor.of_engine(halves(), made)(["the film was 中", "the"])
@@ -318,7 +244,7 @@ def test_a_task_of_ones_own_answers_for_each_token(tmp_path):
 )
 def test_the_stride_of_a_run_is_taken_where_its_windows_have_room(stored, given, used, tmp_path):
   facts = {"task_name": "ner", "labels": ["O", "B-X"]}
-  tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path, True)[0])
+  tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path))
   made = answering.of_run(facts, {"doc_stride": stored}, tokenizer, LENGTH, doc_stride=given)
   whole = made.rows({"text": "the " * 15})
   assert [len(row["input_ids"]) for row in whole][:2] == [16, 16]

@@ -10,7 +10,7 @@ from bert.checkpoints import finding
 from bert.model.task_heads import SequenceHead
 from bert.modeling import BertConfig
 from bert.predicting.contributions import Contributions
-from bert.predicting.engines import registry
+from bert.predicting.engines.tensorflow import load_checkpoint
 from tests.kit import healthy_run
 
 CONFIG = BertConfig.from_dict(healthy_run.CONFIG)
@@ -56,7 +56,7 @@ def found(prefixes):
 
 
 def logits(prefix):
-  engine = registry.load("tensorflow", prefix, config=CONFIG, head=HEAD, dtype="float32")
+  engine = load_checkpoint(prefix, CONFIG, HEAD)
   names = ("input_ids", "input_mask", "segment_ids")
   return [engine({name: np.array([row[name]]) for name in names})["logits"][0] for row in ROWS]
 

@@ -37,8 +37,8 @@ class MadeUp:
 @pytest.fixture
 def export(tmp_path, monkeypatch):
   """A folder with models of both formats, and the engines that are installed."""
-  for files in FILES.values():
-    path = tmp_path / files["float32"]
+  for name in ("onnx", "litert"):
+    path = tmp_path / FILES[name]["float32"]
     path.parent.mkdir()
     path.write_bytes(b"")
   (tmp_path / "litert" / "model_int8.tflite").write_bytes(b"")

@@ -24,7 +24,7 @@ from bert import export_hub, predict, run_classifier, run_ner, run_similarity, r
 from bert.checkpoints import finding
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line, exports
+from bert.scripts import command_line, model_exports
 from tests.kit import tiny_bert
 
 WORDS = ["the", "film", "was", "good", "bad", "ann", "##s", "built", "in", "?", ",", "."]
@@ -59,7 +59,7 @@ def sentences(count, longest, seed) -> list[str]:
 def no_exported_encoders(one_tokenizer):
   """Nobody asks for them."""
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(exports, "export_hub_models", lambda *args, **options: None)
+    patch.setattr(model_exports, "export_hub_models", lambda *args, **options: None)
     yield
 
 
@@ -395,7 +395,7 @@ def test_a_checkpoint_that_no_run_left_is_refused(finished, tmp_path):
 )
 def test_choices_that_are_none(exported, item):
   choose = Predictor.from_saved_model(str(exported("swag").out / "export"))
-  with pytest.raises(ValueError, match=r"inputs are choices \(a list\), context"):
+  with pytest.raises(ValueError, match=r"inputs are context, choices \(a list\)"):
     choose([item])
 
 

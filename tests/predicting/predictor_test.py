@@ -18,7 +18,7 @@ from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting import load_model, predictor, sentence_vectors
 from bert.predicting.predictor import Predictor, name_texts
-from bert.predicting.processors import own_answers
+from bert.predicting.processors import TextProcessor
 from tests.kit.exports import CONFIG, LABELS, VOCAB, WORDS
 from tests.kit.filters import run_filter
 
@@ -158,32 +158,6 @@ def test_dictionaries_name_texts(item, names, expected):
 def test_items_that_a_model_does_not_take(item, names):
   with pytest.raises(ValueError, match=f"does not fit this model, whose inputs are {names[0]}"):
     name_texts(item, names)
-
-
-def test_entities_are_read_from_tags():
-  answers = own_answers(
-    {"text": "Ada  Byron met Li."},
-    {
-      "words": np.array([b"Ada", b"Byron", b"met", b"Li.", b""]),
-      "tags": np.array([b"B-PER", b"I-PER", b"O", b"I-PER", b"O"]),
-      "starts": np.array([0, 5, 11, 15, 0]),
-      "ends": np.array([3, 10, 14, 18, 0]),
-      "probabilities": np.array([0.5, 0.5, 1.0, 0.25, 1.0], np.float32),
-      "num_words": np.int32(4),
-    },
-  )
-  first = {"type": "PER", "text": "Ada  Byron", "start": 0, "end": 10}
-  second = {"type": "PER", "text": "Li.", "start": 15, "end": 18}
-  assert answers["entities"] == [
-    {**first, "first_word": 0, "last_word": 1, "probability": 0.25},
-    {**second, "first_word": 3, "last_word": 3, "probability": 0.25},
-  ]
-
-
-def test_plain_tags_have_no_entities():
-  outputs = {"tags": np.array([b"NOUN", b"O"]), "num_words": np.int32(2)}
-  places = {name: np.array([0, 2]) for name in ("starts", "ends", "probabilities")}
-  assert own_answers({"text": "a b"}, {**outputs, **places})["entities"] == []
 
 
 @pytest.mark.parametrize("name", ["batch_size", "chunk_size"])
@@ -399,7 +373,8 @@ def test_similarity_is_the_cosine(encode):
 def test_the_order_of_answers_does_not_change_between_processes():
   """A SavedModel returns its outputs in any order, so JSON lines would differ from run to run."""
   outputs = {"probabilities": np.array([0.5]), "label": b"yes"}
-  assert list(own_answers({}, outputs)) == ["label", "probabilities"]
+  processor = TextProcessor(["text"])
+  assert list(processor.finish([{"text": "a"}], [outputs])) == ["label", "probabilities"]
 
 
 def test_answers_are_those_of_the_saved_model(exported, answer):

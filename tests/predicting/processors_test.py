@@ -114,6 +114,8 @@ def test_ids_of_openai_are_refused_with_the_remedy(ids, tmp_path):
     processor.featurize(ids)
   assert processor.featurize([101, *ids, 102])[0]["input_ids"] == [101, *ids, 102]
   assert processor.featurize([15339, 15338])[0]["input_ids"] == [101, 15339, 15338, 102]
+  for own in ([1917], [1917, 1917], [15339], [15339, 15338, 15337, 15336]):  # of one script
+    assert processor.featurize(own)[0]["input_ids"] == [101, *own, 102]
   assert processor.featurize([15339, 1917, 100])  # a text of both scripts, as far as one can tell
 
 
@@ -133,15 +135,15 @@ def test_first_trials_are_short_and_as_long_as_can_be(vectors):
 
 
 def test_tokens_of_texts_are_guessed():
-  processor = TextProcessor(["choices", "context"], ["choices"])
-  (row,) = processor.featurize(("x" * 40, ["y" * 20, "z" * 20]))
+  processor = TextProcessor(["text_a", "text_b"])
+  (row,) = processor.featurize(("x" * 40, "y" * 40))
   assert processor.num_tokens(row) == 2 + 20
-  assert processor.finish([row], [{"choice": np.array(b"y")}]) == {"choice": "y"}
+  assert processor.finish([row], [{"label": np.array(b"y")}]) == {"label": "y"}
 
 
 def test_a_model_of_pairs_takes_no_single_text():
   with pytest.raises(ValueError, match="is one text, but this model compares two"):
-    TextProcessor(["text_a", "text_b"], (), needs_pairs=True).featurize("it")
+    TextProcessor(["text_a", "text_b"], needs_pairs=True).featurize("it")
 
 
 def test_a_map_is_that_of_its_layer_and_head(tokenizer):

@@ -4,22 +4,29 @@ Alone: python -m pytest tests/predicting/servable_test.py (seconds; in the ci ti
 """
 
 import pickle
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from bert.checkpoints import finding, reading, saving
 from bert.exporting import model_folder
 from bert.exporting.model_files import FILES
 from bert.exporting.model_folder import Described
-from bert.io import installation
+from bert.io import installation, start_lines
 from bert.predicting import attention, masked_words, saved_texts, servable
 from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
 from bert.predicting.row_batches import RowBatches
-from tests.kit import exports, masked_lm
+from tests.kit import exports, masked_lm, tiny_exports
 
+ITEMS = {
+  "spans": {"question": "who was it ?", "context": "it was the man from the city . " * 6},
+  "tags": "the man was in the city , and he said so . " * 4,
+  "choices": {"context": "he said", "choices": ["so .", "it was the city", "no"]},
+}
 FACTS = {"task_name": "films", "problem_type": "classification", "labels": ["no", "yes"]}
 
 
@@ -28,8 +35,8 @@ def export(tmp_path):
   """`export(facts, pooling)` writes an export whose models are empty files."""
 
   def write(facts=(), pooling=None):
-    for files in FILES.values():
-      path = tmp_path / files["float32"]
+    for name in ("onnx", "litert"):
+      path = tmp_path / FILES[name]["float32"]
       path.parent.mkdir(exist_ok=True)
       path.write_bytes(b"")
     (tmp_path / "v").mkdir(exist_ok=True)
@@ -198,15 +205,69 @@ def test_an_exported_encoder_of_tensorflow(pretrained_encoder):
   np.testing.assert_allclose(vector, expected, atol=1e-6)
 
 
+class StartedError(Exception):
+  """TensorFlow would start now."""
+
+
+@pytest.mark.ci
+def test_each_engine_of_tensorflow_has_gpu_memory_grow_first(
+  trained, exported, pretrained, tmp_path, monkeypatch
+):
+  """It is loaded in a process of its own, and several share a GPU."""
+  run = shutil.copytree(trained, tmp_path / "run")
+  prefix = finding.find_checkpoint(trained)
+  names = [name for name in reading.names_and_shapes(prefix) if name != "global_step"]
+  facts = {**FACTS, "labels": exports.LABELS}
+  saving.save(str(run), 2, reading.read_tensors(prefix, names), {"fingerprint": facts})
+  found = [servable.find(folder, max_seq_length=16) for folder in (run, exported, pretrained)]
+  assert [next(iter(each.abilities)) for each in found] == ["answers", "answers", "vectors"]
+  abilities = [ability for each in found for ability in each.abilities.values()]
+  asked = []
+
+  def start(**options):
+    asked.append(options)
+    raise StartedError
+
+  monkeypatch.setattr(start_lines, "start_tensorflow", start)
+  for ability in abilities:
+    with pytest.raises(StartedError):
+      ability.load_engine(threads=3)
+  assert asked == [{"threads": 3}] * len(abilities)
+
+
 @pytest.mark.ci
 def test_a_signature_is_read_as_tensorflow_reads_it(exported, pretrained_encoder):
   from bert.predicting import load_model
 
   folder = saved_texts.folder_of(exported)
   signature, loaded = saved_texts.signature(folder), load_model.load_signature(exported)
-  assert (signature.inputs, signature.list_inputs) == (loaded.inputs, loaded.list_inputs)
+  assert signature.inputs == loaded.inputs
   assert signature.needs_pairs == loaded.needs_pairs
   assert saved_texts.signature(saved_texts.folder_of(pretrained_encoder)) is None
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("name", ["spans", "tags", "choices"])
+def test_an_export_of_token_ids_answers_in_python(name, tmp_path):
+  folder = tiny_exports.write_saved_model(tmp_path / "export", name)
+  assert not servable.needs_tensorflow(tmp_path / "export")
+  found = servable.find(tmp_path / "export")
+  assert (found.folder, found.engine) == (str(folder), "tensorflow")
+  item = ITEMS[name]
+  results = computed(found.abilities["answers"], [item])
+  of_export = Predictor.from_saved_model(tmp_path / "export")([item])
+  tiny_exports.write(tmp_path / "onnx", name)
+  assert_close(results, of_export)
+  assert_close(results, Predictor.load(tmp_path / "onnx", "onnxruntime")([item]))
+
+
+def test_a_graph_of_strings_of_an_earlier_version_is_refused():
+  tags = saved_texts.Signature(("text",), ("ends", "num_words", "starts", "tags", "words"))
+  of_pairs = saved_texts.Signature(("context", "question"), ("answer", "end", "start"))
+  for signature in (tags, of_pairs, saved_texts.Signature(("choices", "context"), ("choice",))):
+    with pytest.raises(ValueError, match=r"out/task is an export of an earlier .*--do_export"):
+      saved_texts.check_is_current("out/task", signature)
+  saved_texts.check_is_current("out", saved_texts.Signature(("text",), ("num_words", "words")))
 
 
 def test_a_damaged_saved_model_is_said(tmp_path):

@@ -152,7 +152,8 @@ def test_a_checkpoint_without_the_head_is_not_evaluated_as_if_it_were_trained(mr
 def test_a_checkpoint_of_another_size_names_both_shapes(mrpc, tmp_path):
   values = {**mrpc.flags, **other_config(tmp_path), "output_dir": tmp_path / "out"}
   message = error_of(**values, init_checkpoint=mrpc.out, do_eval=True)
-  assert "model.ckpt-20 is of a model with other sizes" in message
+  assert "the file has hidden size 16, the model 32" in message
+  assert "model.ckpt-20 does not fit. Give the configuration that belongs to it" in message
   name = "bert/embeddings/word_embeddings"
   size = len(VOCAB)
   assert (

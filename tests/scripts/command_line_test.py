@@ -293,13 +293,16 @@ def test_verbose_errors_show_the_traceback(run):
   assert "Traceback" not in run("--data_dir=value", BERT_TRACEBACK="0").stderr
 
 
-@pytest.mark.parametrize("word", ["bug", "key"])
-def test_bugs_keep_their_traceback(run, word, tmp_path):
+@pytest.mark.parametrize(
+  ("word", "told"), [("bug", "RuntimeError: a bug"), ("key", "KeyError: 'a bug too'")]
+)
+def test_bugs_keep_their_traceback(run, word, told, tmp_path):
   (tmp_path / "file").touch()
   for arguments in ([], ["--output_dir=file"]):
     done = run(f"--data_dir={word}", *arguments)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1] == told
 
 
 @pytest.mark.parametrize(

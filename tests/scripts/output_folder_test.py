@@ -13,6 +13,7 @@ from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import output_folder, seeds
 from bert.scripts.run_settings import RunSettings
+from bert.tokenization import FullTokenizer
 from tests.kit import folder_holder, tiny_bert
 
 CONFIG = tiny_bert.sizes(8, 4, 1, 4, 16)
@@ -71,20 +72,20 @@ def test_an_output_folder_that_is_read_only(tmp_path, monkeypatch):
     output_folder.prepare(str(tmp_path / "out"))
 
 
-def test_the_fingerprint_is_of_shape_vocabulary_and_task():
-  vocabulary = {"a": 0, "b": 1}
-
-  def fingerprint(vocabulary=vocabulary, **config):
+def test_the_fingerprint_is_of_shape_tokenizer_and_task(tmp_path):
+  def fingerprint(tokens="ab", splitting=(), **config):
+    (tmp_path / "vocab.txt").write_text("\n".join([*tokens, "[UNK]", "[CLS]", "[SEP]"]))
+    tokenizer = FullTokenizer(tmp_path / "vocab.txt", **dict(splitting))
     config = BertConfig.from_dict({**CONFIG, **config})
-    return output_folder.model_fingerprint(config, vocabulary, labels=("0", "1"))
+    return output_folder.model_fingerprint(config, tokenizer, labels=("0", "1"))
 
   first = fingerprint()
   assert first["hidden_size"] == 4
   assert first["labels"] == ("0", "1")
   json.dumps(first)
 
-  def changed(*vocabulary, **config):
-    second = fingerprint(*vocabulary, **config)
+  def changed(*tokenizer, **config):
+    second = fingerprint(*tokenizer, **config)
     return {key for key in first if first[key] != second[key]}
 
   assert changed() == set()
@@ -93,10 +94,12 @@ def test_the_fingerprint_is_of_shape_vocabulary_and_task():
   assert changed(hidden_act="relu") == {"hidden_act"}
   assert changed(num_hidden_layers=2) == {"num_hidden_layers"}
   assert changed(vocab_size=9) == {"vocab_size"}
-  order = {"b": 0, "a": 1}
-  assert changed(order) == {"vocabulary"}, "the same tokens in another order are another vocabulary"
-  config = BertConfig.from_dict(CONFIG)
-  assert set(first) - set(output_folder.model_fingerprint(config)) == {"vocabulary", "labels"}
+  assert changed("ba") == {"vocabulary"}, "the same tokens in another order are another vocabulary"
+  assert changed("ab", [("strip_accents", True)]) == set()  # as it is when letters are lower-cased
+  assert changed("ab", [("strip_accents", False)]) == {"strip_accents"}
+  assert changed("ab", [("tokenize_chinese_chars", False)]) == {"tokenize_chinese_chars"}
+  of_text = set(first) - set(output_folder.model_fingerprint(BertConfig.from_dict(CONFIG)))
+  assert of_text == {"vocabulary", "labels", "strip_accents", "tokenize_chinese_chars"}
 
 
 # What weights compute also depends on these, which once were no part of the fingerprint.
@@ -249,6 +252,23 @@ def test_the_best_checkpoint_counts_where_it_is_kept(tmp_path):
     (best, {"do_train": False, "init_checkpoint": best}),
   ]:
     assert output_folder.checkpoint_to_use(settings(tmp_path, **values)) == expected, values
+
+
+def test_the_checkpoint_that_is_used_is_said(tmp_path, caplog):
+  caplog.set_level("INFO", logger="absl")
+  earlier, newest = (saving.save(str(tmp_path), n, {"v": np.zeros(2)}, {}) for n in (6, 7))
+
+  def said(**values):
+    caplog.clear()
+    output_folder.checkpoint_to_use(settings(tmp_path, **values))
+    return [record.getMessage() for record in caplog.records]
+
+  assert said() == [f"Using the newest checkpoint, {newest}."]
+  best = saving.save(str(tmp_path / "best"), 5, {"v": np.zeros(2)}, {})
+  assert said() == [f"Using the best checkpoint, {best}. The newest is {newest}."]
+  assert said(keep_best=False) == [f"Using the newest checkpoint, {newest}."]
+  named = f"Using {earlier}, which --init_checkpoint names."
+  assert said(init_checkpoint=earlier) == [named]
 
 
 def test_nothing_to_export(tmp_path):

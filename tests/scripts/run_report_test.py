@@ -6,16 +6,21 @@ Alone: python -m pytest tests/scripts/run_report_test.py (seconds)
 import json
 import os
 import shlex
-import sys
 import types
 
 import pytest
 
 from bert.io import installation
 from bert.model.configuration import BertConfig
+from bert.predicting.contributions import Contributions
+from bert.predicting.known_rows import KnownRows
 from bert.reports.subject import Subject
 from bert.scripts import answered_examples, run_report, run_subject
 from bert.tasks import kinds
+
+
+def write_at_end(settings):
+  run_report.write_at_end(settings, 0, KnownRows())
 
 
 @pytest.fixture
@@ -39,9 +44,9 @@ def asked(monkeypatch):
 
 
 def test_examples_are_answered_where_the_run_evaluated(settings, asked, tmp_path):
-  run_report.write_at_end(settings)
+  write_at_end(settings)
   (tmp_path / "eval_results.txt").write_text("eval_accuracy = 0.5\n")
-  run_report.write_at_end(settings)
+  write_at_end(settings)
   assert [each.is_answered for each in asked] == [False, True]
   assert "MRPC" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
@@ -56,32 +61,32 @@ def test_a_student_names_its_teacher(tmp_path):
 
 
 def test_the_work_of_the_run_limits_what_is_answered(settings, asked):
-  run_report.write_at_end(settings, 1234)
-  assert asked[0].run_passes == 1234
+  known = KnownRows()
+  run_report.write_at_end(settings, 1234, known)
+  assert (asked[0].run_passes, asked[0].known_rows) == (1234, known)
 
 
-@pytest.mark.mutation("bert.scripts.answered_examples:_left", "constant 0.05")
-def test_answers_cost_a_twentieth_of_a_run():
-  base, tiny = BertConfig(30522), BertConfig(1000, 128, 2, 2, 512)
-  affordable = answered_examples.affordable
-  assert affordable(base, 128, None) == affordable(tiny, 128, None) == sys.maxsize
-  mrpc = 3 * 3 * 3668  # passes of three epochs
-  # A twentieth of the passes, less what it takes to load twelve layers: 12 * 2e10 / 2.2e10.
-  assert affordable(base, 128, mrpc + 408) == pytest.approx(0.05 * (mrpc + 408) - 11, abs=1)
-  assert affordable(base, 128, 408) == 0, "evaluated only: not once more"
-  assert affordable(tiny, 64, 100) > 2000, "three seconds are always free"
+@pytest.mark.parametrize(
+  ("run_passes", "count"),
+  [(None, 13), (3 * 3 * 3668 + 408, 13), (4 * 480, 4), (408, 0)],
+)
+def test_explanations_cost_a_twentieth_of_a_run(run_passes, count):
+  explain = Contributions("prefix", BertConfig(30522), None)  # 8 steps, each of 3 passes
+  budget = answered_examples.Budget(run_passes=run_passes)
+  assert answered_examples._num_explained(explain, budget) == count
+  assert answered_examples._num_explained(explain, budget._replace(is_explained=False)) == 0
 
 
-def test_what_would_take_too_long_is_said(monkeypatch):
+def test_what_the_run_did_not_keep_is_said(monkeypatch):
   def fail(*_):
-    raise answered_examples.TooLongError("too long.")
+    raise answered_examples.NotKnownError("not known.")
 
   monkeypatch.setattr(answered_examples, "examples_of", fail)
   subject = Subject("out/a run", "MRPC", {"eval_accuracy": "0.5"}, "eval_accuracy")
   run_subject._answer(subject, None, None, None, None, run_subject.Chosen())
   assert subject.examples is None
   [said] = subject.missing
-  assert said == "There are no examples: too long. They come with: python report.py 'out/a run'"
+  assert said == "There are no examples: not known. They come with: python report.py 'out/a run'"
 
 
 @pytest.mark.parametrize(
@@ -135,18 +140,18 @@ def test_what_fails_is_a_warning(settings, monkeypatch, caplog, error):
 
   monkeypatch.setattr(run_subject, "subject_of", fail)
   monkeypatch.delenv("BERT_TRACEBACK", raising=False)
-  run_report.write_at_end(settings)
+  write_at_end(settings)
   (said,) = caplog.messages
   assert said.startswith("No report: ")
   assert said.endswith("The run itself is complete; --noreport leaves the report out.")
   monkeypatch.setenv("BERT_TRACEBACK", "1")
   with pytest.raises(type(error)):
-    run_report.write_at_end(settings)
+    write_at_end(settings)
 
 
 def test_a_remote_folder_gets_none(settings, asked, caplog):
   settings.output_dir = "gs://bucket/run"
   caplog.set_level("INFO", logger="absl")
-  run_report.write_at_end(settings)
+  write_at_end(settings)
   assert not asked
   assert "gs://bucket/run is remote" in caplog.text

@@ -16,7 +16,7 @@ from absl import flags
 from bert.checkpoints import bundle_files, reading, released_models, saving
 from bert.scripts import command_line, flag_groups, run_settings, shared_flags
 from bert.scripts.command_line import UsageError
-from bert.training import distribution
+from bert.training import distribution, hardware
 from tests.kit import tiny_bert
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
@@ -116,6 +116,12 @@ def test_optimizer_flags_reach_the_optimizer(given):
   from bert import optimization
 
   assert set(options) <= set(inspect.signature(optimization.create_optimizer).parameters)
+
+
+def test_a_head_that_does_not_learn(given):
+  settings = given(head_learning_rate=0)
+  run_settings.check_run(settings)
+  assert settings.optimizer_options["head_learning_rate"] == 0.0
 
 
 def test_run_config(given, tmp_path):
@@ -320,6 +326,14 @@ def test_the_folder_of_a_run_brings_all_that_belongs_to_its_model(given, tmp_pat
   assert settings.init_checkpoint == (None if resumes else saved)
   _, tokenizer = run_settings.load_config_and_tokenizer(settings)
   assert tokenizer.tokenize("A b") == ["[UNK]", "b"]
+
+
+@pytest.mark.parametrize("is_tpu", [False, True])
+def test_each_run_warns_of_gpus_that_tensorflow_does_not_see(given, monkeypatch, caplog, is_tpu):
+  monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+  monkeypatch.setattr(hardware, "gpu_memory", lambda: [hardware.Memory(1, 1)])
+  run_settings.resolve(given(use_tpu=is_tpu))
+  assert ("TensorFlow sees none: this run uses the CPU" in caplog.text) != is_tpu
 
 
 def test_a_case_other_than_that_of_the_run_is_refused(load, given, tmp_path):

@@ -8,10 +8,13 @@ import pytest
 
 from bert import run_classifier, run_similarity, run_swag
 from bert.io.tables import DataError, read_own_table
-from bert.scripts import command_line, table_split
+from bert.predicting import load_run
+from bert.scripts import command_line, run_subject, table_split
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import user_tables
+from tests.kit import teachers
 
+LABELS = ["early", "late", "rare"]
 PARTS = ("train", "dev", "test")
 # 120 rows: `late` and `early`, sorted, a rare label, and 20 rows whose texts occur twice or more.
 ROWS = [
@@ -74,6 +77,33 @@ def test_the_split_is_that_of_the_seed_and_written_once(tmp_path):
   record = json.loads((tmp_path / "out/split/split.json").read_text())
   assert (record["file"], record["seed"]) == (str(path), 1)
   assert record["rows"] == {part: len(rows) - 1 for part, rows in first.items()}
+
+
+def test_texts_are_warned_of_once(tmp_path, caplog):
+  path = write(tmp_path / "tickets.csv", [*ROWS, ("", "late"), (" ", "late")])
+  settings = table_split.with_split(run_classifier.Classification, settings_of(tmp_path, path))
+  task = run_classifier.Classification(settings, None, None)
+  for part in PARTS:
+    task.data_sets(part)
+  [said] = [each for each in caplog.messages if "texts are empty" in each]
+  assert said == f"2 of 122 texts are empty, the first in {path}, line 122."
+
+
+def test_a_later_report_of_the_table_reads_its_dev_rows(tmp_path):
+  path = write(tmp_path / "tickets.csv")
+  facts = {"task_name": "csv", "problem_type": "classification", "labels": LABELS}
+  heads = {"output_weights": (3, 16), "output_bias": (3,)}
+  vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+  folder = teachers.write(tmp_path / "out", vocab, facts, heads, {"max_seq_length": 16})
+  parts = parts_of(split(tmp_path, path))
+  run, known = load_run.find_run(folder), {"task_name": "csv", "data_dir": str(tmp_path / "gone")}
+  task = run_subject.task_of(run, str(folder), known, run_subject.Chosen(data_dir=str(path)))
+  found = [(each.text_a, each.label) for each in task.data_sets("dev")[0].examples]
+  assert found == parts["dev"][1:]
+  # Of another table each row is read.
+  other = write(tmp_path / "others.csv", ROWS[:70])
+  task = run_subject.task_of(run, str(folder), known, run_subject.Chosen(data_dir=str(other)))
+  assert len(task.data_sets("dev")[0].examples) == 70
 
 
 def test_a_table_that_has_changed_is_refused(tmp_path):

@@ -9,6 +9,7 @@ import io
 import json
 import logging
 import re
+import tracemalloc
 import zlib
 
 import pytest
@@ -197,6 +198,22 @@ def test_gzip_is_unpacked(encoding):
     found = Site().ask(body=body, headers={"content-encoding": encoding})
     assert found.json() == Site().ask().json()
   assert Site().ask(headers={"content-encoding": "identity"}).status == 200
+
+
+@pytest.mark.parametrize("members", [1, 40])
+def test_no_more_is_unpacked_than_may_come(members):
+  """A body of some kilobytes could fill the memory."""
+  body = gzip.compress(b" " * (40_000_000 // members)) * members
+  site = Site(max_body_bytes=100_000)
+  site.ask()
+  tracemalloc.start()
+  try:
+    status = site.ask(body=body, headers={"content-encoding": "gzip"}).status
+    _, most = tracemalloc.get_traced_memory()
+  finally:
+    tracemalloc.stop()
+  assert status == 413
+  assert most < 2_000_000
 
 
 @pytest.mark.parametrize(

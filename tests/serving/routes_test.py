@@ -5,6 +5,7 @@ Alone: python -m pytest tests/serving/routes_test.py (seconds)
 
 import base64
 import json
+import pickle
 import re
 
 import jsonschema
@@ -65,6 +66,16 @@ def _examples(operation):
     form = forms.pop()
     forms += form.get("anyOf", [])
     yield from form.get("examples", [])
+
+
+@pytest.mark.parametrize("name", ["mrpc", "ner", "squad", "swag", "sts"])
+def test_what_is_around_an_engine_can_be_sent_to_another_process(models, name):
+  """As `found_apart` does."""
+  processor = models.models[name].servable.abilities["answers"].processor
+  item = processor.trial_items()[0]
+  before = [row["input_ids"] for row in processor.featurize(item)]
+  copy = pickle.loads(pickle.dumps(processor))
+  assert [row["input_ids"] for row in copy.featurize(item)] == before
 
 
 def as_json(value):

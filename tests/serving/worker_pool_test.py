@@ -192,18 +192,26 @@ def test_only_what_a_dying_process_computed_is_lost():
   asyncio.run(main())
 
 
-def test_a_pool_that_cannot_start_says_why_and_leaves_no_process(monkeypatch):
+@pytest.mark.parametrize(
+  ("error", "words"),
+  [
+    (NotReady("no such file"), "no such file"),
+    (OSError(11, "Resource temporarily unavailable"), "cannot be loaded: .*temporarily unavail"),
+    (TypeError("cannot pickle"), "cannot be loaded: TypeError: cannot pickle"),
+  ],
+)
+def test_a_pool_that_cannot_start_says_why_and_leaves_no_process(monkeypatch, error, words):
   original = Channel.start
 
   async def start(self, timeout_s):
     if self.pid == 101:  # the first one, 100, can
-      raise NotReady("no such file")
+      raise error
     return await original(self, timeout_s)
 
   async def main():
     monkeypatch.setattr(Channel, "start", start)
     pool = WorkerPool("sums", [engine_load()], PoolOptions(workers=2))
-    with pytest.raises(NotReady, match="no such file"):
+    with pytest.raises(NotReady, match=words):
       await pool.start()
     assert not pool.is_ready
     assert all(channel.is_killed for channel in Channel.all)
@@ -248,6 +256,36 @@ def test_a_model_that_cannot_be_started_again_refuses_and_pauses(monkeypatch):
   asyncio.run(main())
   assert pauses[:4] == [0.001, 0.002, 0.004, 0.008]
   assert max(pauses) == worker_pool._LONGEST_PAUSE_S
+
+
+def test_a_fault_of_the_program_at_the_first_start_is_told():
+  async def main():
+    Channel.start_error = OSError("too many open files")
+    pool = WorkerPool("sums", [engine_load()], PoolOptions())
+    with pytest.raises(NotReady, match="cannot be loaded: too many open files"):
+      await asyncio.wait_for(pool.start(), 5)
+    assert len(Channel.all) == 1
+
+  asyncio.run(main())
+
+
+def test_a_fault_of_the_program_is_not_tried_for_ever(monkeypatch, caplog):
+  monkeypatch.setattr(worker_pool, "_FIRST_PAUSE_S", 1e-6)
+
+  async def main():
+    async with pool_of() as pool:
+      Channel.compute_errors = [WorkerDied("gone")]
+      Channel.start_error = KeyError("a mistake")
+      with pytest.raises(WorkerDied):
+        await sums(pool, [1])
+      await asyncio.wait_for(pool._tasks[0], 5)
+      assert len(Channel.all) == 1 + worker_pool._MOST_STARTS
+      assert not pool.is_ready
+      with pytest.raises(NotReady, match="cannot be loaded: KeyError: 'a mistake'"):
+        await sums(pool, [1])
+
+  asyncio.run(main())
+  assert caplog.messages[-1].count("sums: the process that computes could not be started 8 times")
 
 
 def test_an_own_fault_of_the_pool_does_not_end_it(monkeypatch):

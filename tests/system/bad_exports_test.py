@@ -173,7 +173,7 @@ EXPORTS = [
   (
     "a task's description",
     nothing,
-    {"task_model": "{}"},
+    {"task_model": True},
     "--task_model is for --format=saved_model",
   ),
   ("texts that are too long", nothing, {"max_seq_length": 33}, "sequence length 33"),
@@ -207,7 +207,12 @@ PREDICTIONS = [
     {"engine": "onnxruntime", "precision": "float16"},
     "The precisions of onnx are float32, int8",
   ),
-  ("TensorFlow for an export", nothing, {"engine": "tensorflow"}, "reads checkpoints, but"),
+  (
+    "TensorFlow for an export",
+    nothing,
+    {"engine": "tensorflow"},
+    "reads checkpoints and SavedModels, but",
+  ),
   (
     "another engine for a run",
     trained(FACTS),

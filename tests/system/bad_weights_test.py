@@ -20,7 +20,6 @@ from bert import tokenization
 from bert.checkpoints import (
   finding,
   model_files,
-  numpy_reader,
   reading,
   safetensors_file,
   transformers_folder,
@@ -74,14 +73,9 @@ def _index(*entries: bytes) -> bytes:
   return index_of(b"".join(entries))
 
 
-def _by_tensorflow(folder):
+def _read_checkpoint(folder):
   prefix = finding.find_checkpoint(folder / "model.ckpt-1")
   return reading.read_tensors(prefix, reading.names_and_shapes(prefix))
-
-
-def _by_numpy(folder):
-  reader = numpy_reader.CheckpointReader(str(folder / "model.ckpt-1"))
-  return {name: reader.read(name) for name in reader.shapes}
 
 
 _ONE = VALUES[:4]
@@ -100,6 +94,17 @@ _INDEX = [
   case("a shape of fewer values", _index(HEADER, entry(b"a", _tensor(3)))),
   case("a place behind the end", _index(HEADER, entry(b"a", _tensor(4, offset=1 << 40)))),
   case("no header", _index(entry(b"a", TENSOR))),
+  case("a product beyond 64 bits", _index(HEADER, entry(b"a", _tensor(1 << 32, 1 << 32)))),
+  case("100 dimensions", _index(HEADER, entry(b"a", _tensor(*[1] * 100, size=4, values=_ONE)))),
+  case("an unknown type", _index(HEADER, entry(b"a", _tensor(4, dtype=7))), "type 7"),
+  case("a number for the shape", _index(HEADER, entry(b"a", b"\x10\x05")), "damaged"),
+  case("a text for the type", _index(HEADER, entry(b"a", b"\x0a\x01\x05")), "not a size"),
+  case("a number without end", _index(HEADER, entry(b"a", b"\x08" + b"\xff" * 20)), "ten bytes"),
+  case("a key of no text", _index(HEADER, entry(b"\xff", TENSOR)), "damaged"),
+  case("a key behind the end", _index(HEADER, b"\0\x7f\0a"), "after its block"),
+  case("a slice", _index(HEADER, entry(b"a", TENSOR + b"\x3a\0")), "a partitioned variable"),
+  case("more data files than there are", _index(entry(b"", bytes([8, 2])), entry(b"a", TENSOR))),
+  case("a big-endian machine", _index(entry(b"", bytes([8, 1, 16, 1])), entry(b"a", TENSOR))),
 ]
 _DATA = [
   case("missing", None),
@@ -116,33 +121,13 @@ def _checkpoints(title, run, file, cases):
 
 _DATA_FILE = "model.ckpt-1.data-00000-of-00001"
 CHECKPOINTS = [
-  _checkpoints("TensorFlow", loading(_by_tensorflow), "model.ckpt-1.index", _INDEX),
-  _checkpoints("TensorFlow", loading(_by_tensorflow), _DATA_FILE, _DATA),
-  _checkpoints(
-    "NumPy",
-    loading(_by_numpy),
-    "model.ckpt-1.index",
-    [
-      *_INDEX,
-      case("a product beyond 64 bits", _index(HEADER, entry(b"a", _tensor(1 << 32, 1 << 32)))),
-      case("100 dimensions", _index(HEADER, entry(b"a", _tensor(*[1] * 100, size=4, values=_ONE)))),
-      case("an unknown type", _index(HEADER, entry(b"a", _tensor(4, dtype=7))), "type 7"),
-      case("a number for the shape", _index(HEADER, entry(b"a", b"\x10\x05")), "damaged"),
-      case("a text for the type", _index(HEADER, entry(b"a", b"\x0a\x01\x05")), "not a size"),
-      case(
-        "a number without end", _index(HEADER, entry(b"a", b"\x08" + b"\xff" * 20)), "ten bytes"
-      ),
-      case("a key of no text", _index(HEADER, entry(b"\xff", TENSOR)), "damaged"),
-      case("a key behind the end", _index(HEADER, b"\0\x7f\0a"), "after its block"),
-      case("a slice", _index(HEADER, entry(b"a", TENSOR + b"\x3a\0")), "a sliced tensor"),
-    ],
-  ),
-  _checkpoints("NumPy", loading(_by_numpy), _DATA_FILE, _DATA),
+  _checkpoints("checkpoint", loading(_read_checkpoint), "model.ckpt-1.index", _INDEX),
+  _checkpoints("checkpoint", loading(_read_checkpoint), _DATA_FILE, _DATA),
   Family(
     "a folder's checkpoint",
     "model.ckpt-1.index",
-    loading(lambda folder: numpy_reader.find_prefix(folder)),
-    [case("missing", None, "the folder has no *.index file")],
+    loading(lambda folder: finding.find(folder)),
+    [case("missing", None, "has no checkpoint (no *.index file)")],
     CHECKPOINT,
     named="",
   ),
@@ -514,12 +499,11 @@ def test_the_good_files_are_used(tmp_path):
     (tmp_path / name).write_bytes(content)
   (tmp_path / "train.tf_record").write_bytes(GOOD_RECORDS)
   (tmp_path / "model.safetensors").write_bytes(_safetensors(_info()))
-  by_tensorflow, by_numpy = _by_tensorflow(tmp_path), _by_numpy(tmp_path)
-  assert by_tensorflow["a"].tobytes() == by_numpy["a"].tobytes() == VALUES
+  assert _read_checkpoint(tmp_path)["a"].tobytes() == VALUES
   assert _read_weights(tmp_path)["a"].tobytes() == VALUES
   _read_all(tmp_path)
   (tmp_path / "checkpoint").write_bytes(b"\xff")  # names no other one, and this is the only one
-  assert numpy_reader.find_prefix(tmp_path) == str(tmp_path / "model.ckpt-1")
+  assert finding.find_checkpoint(tmp_path) == str(tmp_path / "model.ckpt-1")
   (tmp_path / "train.tf_record").write_bytes(_pretraining_record())
   _check_pretraining(tmp_path)
   (tmp_path / _MANIFEST).write_text(DEEP)  # as good as none

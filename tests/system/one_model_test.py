@@ -1,6 +1,8 @@
 """One model in folders of each kind: whoever reads them finds the same labels, ids and answers.
 
 Alone: python -m pytest tests/system/one_model_test.py (half a minute)
+
+`one_task_model_test.py` does this for tags, spans and choices.
 """
 
 import csv
@@ -18,8 +20,7 @@ from bert.checkpoints import finding, reading, saving
 from bert.checkpoints.transformers_heads import Head
 from bert.predicting import servable
 from bert.predicting.predictor import Predictor
-from bert.predicting.row_batches import RowBatches
-from tests.kit import exports
+from tests.kit import exports, server_here
 from tests.kit.script_runs import Script, json_in, json_lines, results_in, table, values_in
 
 pytestmark = pytest.mark.ci
@@ -121,12 +122,11 @@ def test_predictor_server_and_script(folders, expected, tmp_path, name):
   assert list(answers[0]["label_names"]) == exports.LABELS
   Script(predict).run_well(**flags, init_checkpoint=folder, max_seq_length=16)
   assert [each["label"] for each in json_lines(lines)] == expected[0]
-  ability = servable.find(folder).abilities["answers"]
-  assert list(ability.processor.answering.label_names) == exports.LABELS
-  engine = ability.load_engine()
-  batches = RowBatches(engine, engine.inputs, padding=ability.processor.padding)
-  rows = [ability.processor.featurize(text) for text in TEXTS]
-  answers = [ability.processor.finish(each, batches(each)) for each in rows]
+  with server_here.client({"film": folder}, max_seq_length=16) as client:
+    answers = client.post("/answer", json={"items": TEXTS}).json()["answers"]
+    assert list(client.get("/info").json()["model_type"]["classifier"]["id2label"].values()) == (
+      exports.LABELS
+    )
   assert_same(expected, [a["label"] for a in answers], [list(a["probabilities"]) for a in answers])
 
 

@@ -305,6 +305,47 @@ def test_exports_of_the_hub(tmp_path, task, ending):
   assert not example.is_labelled
 
 
+@pytest.mark.parametrize("task", ["CoLA", "MRPC", "STS-B", "QQP", "MNLI"])
+def test_names_of_the_hub_without_its_idx(tmp_path, task):
+  names, number, label = HUB[task]
+  texts = ["one, two", "three"][: len(names.split(","))]
+  end = "_matched" if task == "MNLI" else ""
+  for split, value in (("train", number), (f"dev{end}", number), (f"test{end}", "-1")):
+    rows = [tsv(*names.split(","), "label"), tsv(*texts, value)]
+    write(tmp_path, f"{split}.tsv", *rows)
+  processor = create_processor(task)
+  for read in (processor.get_train_examples, processor.get_dev_examples):
+    (example,) = read(str(tmp_path))
+    assert [example.text_a, *filter(None, [example.text_b])] == texts
+    assert example.label == label
+  (example,) = processor.get_test_examples(str(tmp_path))
+  assert (example.text_a, example.is_labelled) == (texts[0], False)
+
+
+def test_a_table_of_the_hub_that_is_not_named_csv(tmp_path):
+  write(tmp_path, "dev.tsv", "sentence,label", '"one, two",1')
+  with pytest.raises(
+    DataError, match=r"dev.tsv, line 1: commas .* Name it \S+/dev.csv\.$"
+  ) as caught:
+    create_processor("cola").get_dev_examples(str(tmp_path))
+  (tmp_path / "dev.tsv").rename(caught.value.advice.split()[-1].removesuffix("."))
+  (example,) = create_processor("cola").get_dev_examples(str(tmp_path))
+  assert (example.text_a, example.label) == ("one, two", "1")
+
+
+def test_a_table_of_ones_own_is_not_of_the_task(tmp_path):
+  write(tmp_path, "dev.tsv", "text\tlabel", "fine\t1")
+  with pytest.raises(DataError, match=r"has text, label\. Check .*--task_name=csv\.$"):
+    create_processor("sst-2").get_dev_examples(str(tmp_path))
+
+
+def test_nobody_is_told_to_skip_every_row(tmp_path):
+  write(tmp_path, "dev.tsv", "text\tlabel", "fine\t1")
+  with pytest.raises(DataError, match=r"column 3 .*'text'\. Check that .* 2 of 2 rows") as caught:
+    create_processor("cola").get_dev_examples(str(tmp_path))
+  assert "--skip_bad_rows" not in str(caught.value)
+
+
 def test_mrpc_as_microsoft_has_it(tmp_path):
   header, row = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String", tsv("1", "7", "8", '"A', "B")
   for split in ("train", "test"):

@@ -224,6 +224,21 @@ def test_a_file_of_another_format_names_flags_that_read_it(tmp_path, text, advic
     assert read_conll(path, ConllFormat(**values), skip_bad_rows=skip).has_labels
 
 
+@pytest.mark.parametrize(
+  ("line", "advice"),
+  [
+    ("b\tB_ORG", "Did you mean 'B-ORG'? "),
+    ("b", ""),
+    ("\tB-ORG\tx", ""),
+  ],
+)
+def test_advice_is_of_the_line_where_it_is_unlike_the_others(tmp_path, line, advice):
+  with pytest.raises(DataError) as failure:
+    read_conll(write(tmp_path / "f", f"a\tO\nc\tB-PER\n{line}\nd\tO\n"), ConllFormat("tab"))
+  correct = "Correct the row, or skip such rows with --skip_bad_rows."
+  assert (failure.value.line, failure.value.advice) == (3, advice + correct)
+
+
 def test_ranges_and_empty_nodes_of_conllu_are_not_words(tmp_path):
   conll_file = read_conll(write(tmp_path / "f", CONLLU), CONLLU_FORMAT)
   assert conll_file.examples[0].words == ["Vamos", '"', '"']

@@ -1,8 +1,5 @@
 """Batches of texts as arrays."""
 
-import os
-import types
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +7,7 @@ from hypothesis import strategies as st
 
 from bert import tokenization
 from bert.tasks import classification
-from bert.text import batch_encoding, sequence_layout
+from bert.text import sequence_layout
 from tests.kit.tokenizer_definition import PIECES, mixed_text
 
 
@@ -77,30 +74,6 @@ def test_unusable_batches(tokenizer):
   tokenizer.vocab.pop("[SEP]")
   with pytest.raises(tokenization.UnknownItemError, match=r"'\[SEP\]' is not in the vocabulary"):
     tokenizer.encode_batch(["a"])
-
-
-@pytest.mark.ci
-def test_processes_return_the_same(tokenizer, monkeypatch):
-  texts = [f"a{'b' * number} 博士, unwanted" for number in range(9)]
-  pairs = ["wa", None, ""] * 3
-  expected = as_rows(tokenizer.encode_batch(texts, pairs, 12))
-  monkeypatch.setattr(batch_encoding, "_TEXTS_PER_TASK", 2)
-  assert as_rows(tokenizer.encode_batch(texts, pairs, 12)) == expected
-  assert as_rows(tokenizer.encode_batch(texts, pairs, 12, num_workers=2)) == expected
-
-
-class DiesInWorkers(types.SimpleNamespace):
-  """Unpickled elsewhere, ends that process."""
-
-  def __reduce__(self):
-    return os._exit, (3,)
-
-
-@pytest.mark.ci
-def test_a_worker_that_dies_is_reported(monkeypatch):
-  monkeypatch.setattr(batch_encoding, "_TEXTS_PER_TASK", 1)
-  with pytest.raises(RuntimeError, match=r"worker process died.*num_workers"):
-    batch_encoding.encode_batch(DiesInWorkers(), ["a", "b"], num_workers=2)
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 40))

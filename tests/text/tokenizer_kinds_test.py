@@ -10,5 +10,5 @@ def test_word_pieces_have_no_module_of_their_own(tmp_path):
   found = tokenization.load_tokenizer(tmp_path / "vocab.txt")
   assert type(found) is tokenization.FullTokenizer
   assert tokenizer_kinds.kept_content(tmp_path / "vocab.txt").startswith(b"[UNK]")
-  assert tokenizer_kinds.of("30k-clean.model").TOKENIZER.__name__ == "SentencePieceTokenizer"
-  assert tokenizer_kinds.of("tokenizer.json").TOKENIZER.__name__ == "BytePairTokenizer"
+  assert tokenizer_kinds.of("30k-clean.model").__name__ == "SentencePieceTokenizer"
+  assert tokenizer_kinds.of("tokenizer.json").__name__ == "BytePairTokenizer"

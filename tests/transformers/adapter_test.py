@@ -68,6 +68,8 @@ def arrays(batch):
 def test_tensors_have_the_numbers_of_numpy(files, family, tmp_path):
   ours = getattr(room, f"{family}TokenizerFast")(**files[family])
   assert isinstance(ours, getattr(transformers, f"{family}Tokenizer"))
+  assert isinstance(ours, room.PreTrainedTokenizerFast)
+  assert isinstance(ours, room.PreTrainedTokenizerBase)
   assert getattr(room, f"{family}Tokenizer") is type(ours)
   ours.save_pretrained(tmp_path)
   theirs = getattr(transformers, f"{family}Tokenizer").from_pretrained(tmp_path)
@@ -106,6 +108,20 @@ def test_all_methods_that_return_tensors(tokenizer):
   assert tokenizer.convert_ids_to_tokens(ids[0])[1] == tokenizer.convert_ids_to_tokens(5) == "the"
   with pytest.raises(ValueError, match=r"'input_ids' have different lengths.*padding=True"):
     tokenizer(TEXTS, return_tensors="tf")
+
+
+def test_a_tokenizer_json_is_read_as_it_is(tokenizer, tmp_path):
+  made = BertTokenizer(vocab=tokenizer.get_vocab(), do_lower_case=False)
+  made.save_pretrained(tmp_path)
+  (tmp_path / "tokenizer_config.json").unlink()
+  for found in (
+    room.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json")),
+    room.PreTrainedTokenizerFast.from_pretrained(tmp_path),
+    BertTokenizer.from_pretrained(tmp_path),
+  ):
+    assert found("Où the The", return_tensors="tf")["input_ids"].numpy().tolist() == [
+      made("Où the The")["input_ids"]
+    ]
 
 
 def test_a_copy_and_a_saved_tokenizer_are_the_same(files, tmp_path):

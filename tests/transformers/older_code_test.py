@@ -3,6 +3,7 @@
 docs/results/transformers.md names those that were tried.
 """
 
+import math
 import shutil
 
 import keras
@@ -76,6 +77,51 @@ def test_shapes_and_initializers():
   sizes = tf.function(lambda x: shape_list(x)[0] + shape_list(x)[1])
   assert sizes.get_concrete_function(tf.TensorSpec([None, 3]))(tf.zeros([2, 3])) == 5
   assert get_initializer(0.5).stddev == 0.5
+
+
+def test_activations_by_name():
+  x = np.linspace(-3, 3, 7).astype(np.float32)
+  exact = x * (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2
+  np.testing.assert_allclose(room.get_tf_activation("gelu")(x), exact, atol=1e-6)
+  assert np.abs(room.ACT2FN["gelu_new"](x) - exact).max() > 1e-4
+  with pytest.raises(KeyError, match="no activation 'mish'"):
+    room.get_tf_activation("mish")
+
+
+class Head(room.TFSequenceClassificationLoss):
+  """As people wrote them."""
+
+  @room.unpack_inputs
+  def call(self, input_ids=None, attention_mask=None, training=False):
+    return input_ids, attention_mask, training
+
+
+def test_a_dictionary_or_a_list_becomes_arguments():
+  for given in ({"input_ids": 1, "attention_mask": 2, "other": 3}, [1, 2]):
+    assert Head().call(given, training=True) == (1, 2, True)
+  assert Head().call(1, 2) == Head().call(1, attention_mask=2) == (1, 2, False)
+  logits = np.array([[2.0, 0.0], [0.0, 1.0]], np.float32)
+  expected = -np.log(np.exp([2.0, 1.0]) / np.exp(logits).sum(axis=1))
+  np.testing.assert_allclose(Head().hf_compute_loss(np.array([0, 1]), logits), expected, rtol=1e-5)
+
+
+@room.keras_serializable
+class Encoder(keras.layers.Layer):
+  """As people wrote them."""
+
+  def __init__(self, config, **kwargs):
+    super().__init__(**kwargs)
+    self.dense = keras.layers.Dense(config.hidden_size)
+
+  def call(self, inputs):
+    return self.dense(inputs)
+
+
+def test_a_layer_of_a_configuration_is_saved_with_it(tmp_path):
+  model = keras.Sequential([keras.Input((4,)), Encoder(BertConfig(**SIZES))])
+  model.save(tmp_path / "model.keras")
+  found = keras.saving.load_model(tmp_path / "model.keras")
+  np.testing.assert_array_equal(found(np.ones([2, 4])), model(np.ones([2, 4])))
 
 
 # ---------------------------------------------------------------------------------------------

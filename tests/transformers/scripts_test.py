@@ -78,9 +78,12 @@ def test_an_import_line_finds_its_names(module):
   [
     ("BertForMaskedLM", "bert.transformers has TFBertForMaskedLM"),
     ("AutoModel", "bert.transformers has TFAutoModel"),
-    ("Trainer", "without PyTorch"),
+    ("Seq2SeqTrainer", "without PyTorch"),
+    ("Trainer", "use the fit of a model"),
+    ("input_processing", "use unpack_inputs"),
+    ("get_linear_schedule_with_warmup", "use create_optimizer"),
     ("TFT5Model", "transformers 5 with PyTorch"),
-    ("TFBertTokenizer", "lists its classes"),
+    ("TFBertTokenizer", "use BertTokenizer"),
     ("FlaxBertModel", "JAX"),
   ],
 )

@@ -238,6 +238,34 @@ def test_what_is_said_to_be_at_the_start(tmp_path):
   assert at_start == {"tf.nothing", "tf.in_main", "tf.in_used", "tf.in_deep"}
 
 
+def test_what_never_runs_need_not_be_there(tmp_path):
+  script = (
+    "import tensorflow as tf\nimport typing\nfrom typing import TYPE_CHECKING\n"
+    "if TYPE_CHECKING:\n  import tensorflow.contrib.nowhere\n  import other\n  tf.never\n"
+    "else:\n  tf.always\n"
+    "if typing.TYPE_CHECKING:\n  import other\n"
+    "def f():\n  x: tf.local = 1\n"
+    "hasattr(tf, 'perhaps') and tf.perhaps\n"
+    "typing and tf.second\n"
+  )
+  text, failures = report(tmp_path, script, other="import tensorflow as tf\ntf.in_other\n")
+  assert failures == 2, text
+  missing = text.partition("not there, in a try")[0]
+  assert "tf.always" in missing
+  assert [line.split()[0] for line in missing.splitlines() if "1 use" in line] == [
+    *("tf.always", "tf.second")
+  ]
+  assert "tf.second  1 use   script.py:15\n" in text, "it is not said to be at the start"
+
+
+@pytest.mark.parametrize("is_future", [False, True])
+def test_annotations_run_at_the_start(tmp_path, is_future):
+  script = "import tensorflow as tf\n"
+  script += "def f(x: tf.a_1, *, y: tf.a_2 = 0) -> tf.a_3:\n  pass\nz: tf.a_4\n"
+  text, failures = report(tmp_path, "from __future__ import annotations\n" * is_future + script)
+  assert failures == text.count(", at the script's start") == 4 * (not is_future), text
+
+
 def test_a_module_that_is_on_no_path_is_named_with_its_place(tmp_path):
   for name in ("tasks", "model"):
     (tmp_path / name).mkdir()

@@ -118,6 +118,25 @@ def later_parts(message) -> set[str]:
   return found
 
 
+def test_every_later_field_of_a_graph_goes():
+  graph_def = tf.GraphDef()
+  graph_def.debug_info.files.append("script.py")
+  graph_def.library.registered_gradients.add()
+  function = graph_def.library.function.add()
+  function.resource_arg_unique_id[0] = 1
+  function.signature.is_distributed_communication = True
+  for argument in (function.signature.input_arg.add(), function.signature.output_arg.add()):
+    argument.handle_data.add()
+    argument.experimental_full_type.type_id = 1
+  for nodes in (graph_def.node, function.node_def):
+    nodes.add().experimental_type.type_id = 1
+  others = {"tensorflow.MetaGraphDef.MetaInfoDef", "tensorflow.SignatureDef"}
+  fields = [names for message, names in LATER_FIELDS.items() if message not in others]
+  assert later_parts(graph_def) == set().union(*fields)
+  written_graphs.make_older(graph_def)
+  assert later_parts(graph_def) == set()
+
+
 @pytest.fixture
 def iterated(graph):
   """A graph with functions and with operations whose outputs have a full type in 2.21."""

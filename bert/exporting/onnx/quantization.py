@@ -2,40 +2,46 @@
 
   quantize_dynamic("model.onnx", "model_quantized.onnx")
 
-Weights of matrix products become int8 with a scale for each column, and the table of words int8
-with a scale for each word. What products read becomes uint8 while the model runs. Some columns of
-it are far larger than others, and would take the steps of all (arXiv:2211.10438):
+onnxruntime does it: weights of matrix products become int8 with a scale for each column, the table
+of words int8, and what products read becomes uint8 while the model runs, with one scale for all
+of it. Some columns and rows are far larger than others, and would take the steps of all
+(arXiv:2211.10438), so they are equalized first:
 
 - After a LayerNorm, each column is divided by a factor that follows from gamma, beta and the
   weights, which are multiplied by it: the same product, of columns about as large.
-- After a GELU, each row is divided by its largest value, so a row does not depend on others.
-- Of all, the range of values that the batch has becomes that of uint8, so what is computed of a
-  text depends, by a part of a rounding step, on the texts and the padding beside it.
+- After a GELU, each row is divided by its largest value, and the product multiplied by it.
+- Each row of the table of words is divided by its largest value, and multiplied by it when looked
+  up.
 
-All else is float32: attention, LayerNorm, GELU, biases, sums, and products of one vector for each
-sequence, such as a pooler's or a classifier's, which take no time.
+What is computed of a text depends, by a part of a rounding step, on the texts and the padding
+beside it. All else is float32: attention, LayerNorm, GELU, biases, sums, and products of one vector
+for each sequence, such as a pooler's or a classifier's, which take no time.
 
 Processors without VNNI add two products of 8 bits in 16, which overflows for large weights, so
 their answers differ.
 """
 
+import os
+import tempfile
+
 import numpy as np
 import onnx
+from onnxruntime import quantization
 
 from bert.exporting.onnx.names import INT8_BITS
 from bert.exporting.onnx.nodes import MICROSOFT
 from bert.exporting.onnx.rewriting import Rewriting
-from bert.io import atomic_files
+from bert.io import atomic_files, filesystem
 
 _MIN_SIDE = 32  # of a matrix that is worth it
 _MIN_WORDS = 1000  # of a table; others are small
 _GELUS = ("FastGelu", "Gelu")
 
-# What a row of GELU's values is divided by is at least this, so that the least value that GELU has,
-# -0.17, becomes -0.1. The scale and the zero point of the row follow.
+# By which onnxruntime knows that a model was prepared; without, it logs the advice to do so.
+_PREPARED = {"onnx.quant.pre_process": "onnxruntime.quant"}
+
+# What a row of GELU's values is divided by is at least this: ten times the least value of GELU.
 _LEAST_TOP = 1.71
-_ROW_SCALE = np.float32(1.1 / 255)
-_ROW_ZERO = np.uint8(23)
 
 
 def quantize_dynamic(source: str, target: str) -> None:
@@ -49,11 +55,22 @@ def quantize_dynamic(source: str, target: str) -> None:
     ValueError: the source is damaged, quantized already, or has no product to quantize.
     OSError: a file cannot be read or written.
   """
-  atomic_files.write_bytes(target, _quantized(_prepared(source)).SerializeToString())
+  rewriting = _read(source)
+  names = [name for node in rewriting.old_nodes for name in _add_equalized(rewriting, node)]
+  with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "model.onnx")
+    quantization.quantize_dynamic(
+      rewriting.model(**{INT8_BITS: "8", **_PREPARED}),
+      path,
+      per_channel=True,
+      weight_type=quantization.QuantType.QInt8,
+      nodes_to_quantize=names,
+      extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # of operators of Microsoft
+    )
+    atomic_files.write_bytes(target, filesystem.read_bytes(path))
 
 
-def _prepared(path: str) -> onnx.ModelProto:
-  """Reads a model and evens out its columns."""
+def _read(path: str) -> Rewriting:
   try:
     model = onnx.load(path)
   except OSError:
@@ -65,7 +82,7 @@ def _prepared(path: str) -> onnx.ModelProto:
   rewriting = Rewriting(model)
   if not any(_is_product(rewriting, node) for node in rewriting.old_nodes):
     raise ValueError(f"{path}: the model has no matrix product that is worth quantizing.")
-  return _even(rewriting)
+  return rewriting
 
 
 # ---------------------------------------------------------------------------------------------
@@ -95,32 +112,48 @@ def _is_look_up(rewriting, node) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------
-# Columns of equal size.
+# Columns and rows of equal size.
 
 
-def _even(rewriting: Rewriting) -> onnx.ModelProto:
-  """Divides columns after a LayerNorm by factors, and multiplies weights by them."""
-  for old in rewriting.old_nodes:
-    node = onnx.NodeProto()
-    node.CopyFrom(old)
-    source = rewriting.source(node.input[0]) if _is_product(rewriting, node) else None
-    if source is not None and source.op_type == "LayerNormalization":
-      _even_product(rewriting, node, source)
+def _add_equalized(rewriting: Rewriting, node: onnx.NodeProto) -> list[str]:
+  """Adds a node in its equalized form; returns the names of the nodes to quantize."""
+  if _is_look_up(rewriting, node):
+    return _add_look_up(rewriting, node)
+  if not _is_product(rewriting, node):
     rewriting.nodes.append(node)
-  return rewriting.model()
+    return []
+  values, weights = node.input[:2]
+  source = rewriting.source(values)
+  if source is not None and source.op_type == "LayerNormalization":
+    values, weights = _equalize_columns(rewriting, values, weights, source)
+  if node.op_type == "Attention":
+    inputs = [values, weights, *node.input[2:]]
+    rewriting.add("Attention", inputs, node.output, MICROSOFT)
+    rewriting.nodes[-1].attribute.extend(node.attribute)
+    return [rewriting.nodes[-1].name]
+  [output], bias = node.output, node.input[2:3]
+  top = None
+  if _is_after_gelu(rewriting, node):
+    values, top = _equalize_rows(rewriting, values)
+  steps = [("MatMul", weights), *([("Mul", top)] if top else []), *(("Add", b) for b in bias)]
+  for number, (kind, other) in enumerate(steps, 1):
+    result = output if number == len(steps) else f"{output}/{kind}"
+    rewriting.add(kind, [values, other], [result])
+    values = result
+  return [rewriting.nodes[-len(steps)].name]
 
 
-def _even_product(rewriting, node, norm) -> None:
-  values, weights = node.input[0], node.input[1]
+def _equalize_columns(rewriting, values: str, weights: str, norm) -> tuple[str, str]:
+  """Divides columns after a LayerNorm by factors, and multiplies weights by them."""
   matrix = rewriting.array(weights)
   gamma, beta = (rewriting.array(name) for name in norm.input[1:3])
   factors = _factors(gamma, beta, matrix)
   mark = f"{weights}/after/{norm.input[1]}"
-  node.input[1] = rewriting.keep(f"{mark}/even", matrix * factors[:, np.newaxis])
   inverse = rewriting.keep(f"{mark}/factors", 1 / factors)
-  node.input[0] = f"{values}/{mark}"
-  if node.input[0] not in rewriting.made:
-    rewriting.add("Mul", [values, inverse], [node.input[0]])
+  divided = f"{values}/{mark}"
+  if divided not in rewriting.made:
+    rewriting.add("Mul", [values, inverse], [divided])
+  return divided, rewriting.keep(f"{mark}/even", matrix * factors[:, np.newaxis])
 
 
 def _factors(gamma: np.ndarray, beta: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -131,100 +164,23 @@ def _factors(gamma: np.ndarray, beta: np.ndarray, matrix: np.ndarray) -> np.ndar
   return (columns**0.75 / rows**0.25).astype(np.float32)
 
 
-# ---------------------------------------------------------------------------------------------
-# Eight bits.
-
-
-def _quantized(model: onnx.ModelProto) -> onnx.ModelProto:
-  """Makes the model with 8 bits."""
-  quantizer = _Quantizer(Rewriting(model))
-  for node in quantizer.rewriting.old_nodes:
-    quantizer.add(node)
-  return quantizer.rewriting.model(**{INT8_BITS: "8"})
-
-
-class _Quantizer:
-  """Adds nodes to a `Rewriting`, quantized where they can be."""
-
-  def __init__(self, rewriting: Rewriting):
-    self.rewriting = rewriting
-
-  def add(self, node: onnx.NodeProto) -> None:
-    """Adds a node of the old model in its new form."""
-    if not _is_product(self.rewriting, node):
-      if _is_look_up(self.rewriting, node):
-        self._look_up(node)
-      else:
-        self.rewriting.nodes.append(node)
-    elif node.op_type == "Attention":
-      self._attention(node)
-    elif _is_after_gelu(self.rewriting, node):
-      self._rows_after_gelu(node)
-    else:
-      self._product(node)
-
-  def _product(self, node) -> None:
-    matrix, scale = self._int8(node.input[1], axis=0)
-    inputs = [node.input[0], matrix, scale, "", *node.input[2:3]]
-    self.rewriting.add("DynamicQuantizeMatMul", inputs, node.output, MICROSOFT)
-
-  def _rows_after_gelu(self, node) -> None:
-    add, keep, x = self.rewriting.add, self.rewriting.keep, node.input[0]
-    matrix, scale = self._int8(node.input[1], axis=0)
-    scale_name, zero = keep("row_scale", _ROW_SCALE), keep("row_zero", _ROW_ZERO)
+def _equalize_rows(rewriting, values: str) -> tuple[str, str]:
+  """Divides rows after a GELU by their largest values; returns both."""
+  add, keep, x = rewriting.add, rewriting.keep, values
+  if f"{x}/rows" not in rewriting.made:
     add("ReduceMax", [x, keep("last_axis", np.asarray([-1]))], [f"{x}/max"])
     add("Max", [f"{x}/max", keep("least_top", np.float32(_LEAST_TOP))], [f"{x}/top"])
-    add("Reciprocal", [f"{x}/top"], [f"{x}/inverse"])
-    add("Mul", [x, f"{x}/inverse"], [f"{x}/rows"])
-    add("QuantizeLinear", [f"{x}/rows", scale_name, zero], [f"{x}/uint8"])
-    inputs = [f"{x}/uint8", matrix, scale_name, scale, zero]
-    add("MatMulIntegerToFloat", inputs, [f"{x}/product"], MICROSOFT)
-    add("Mul", [f"{x}/product", f"{x}/top"], [f"{x}/scaled"])
-    add("Add", [f"{x}/scaled", node.input[2]], node.output)
-
-  def _attention(self, node) -> None:
-    matrix, scale = self._int8(node.input[1], axis=0)
-    values, its_scale, zero = self._uint8(node.input[0])
-    mask = [*node.input, ""][3]
-    inputs = [values, matrix, node.input[2], its_scale, scale, mask, zero]
-    self.rewriting.add("QAttention", inputs, node.output, MICROSOFT)
-    self.rewriting.nodes[-1].attribute.extend(node.attribute)
-
-  def _look_up(self, node) -> None:
-    add, y = self.rewriting.add, node.output[0]
-    values, scales = self._int8(node.input[0], axis=1)
-    add("Gather", [values, node.input[1]], [f"{y}/int8"])
-    add("Cast", [f"{y}/int8"], [f"{y}/float"], to=onnx.TensorProto.FLOAT)
-    add("Gather", [scales, node.input[1]], [f"{y}/scale"])
-    last_axis = self.rewriting.keep("last_axis", np.asarray([-1]))
-    add("Unsqueeze", [f"{y}/scale", last_axis], [f"{y}/scales"])
-    add("Mul", [f"{y}/float", f"{y}/scales"], [y])
-
-  def _uint8(self, name: str) -> list[str]:
-    """Names the uint8 form of a tensor, its scale and its zero point."""
-    names = [f"{name}/{part}" for part in ("uint8", "scale", "zero")]
-    if names[0] not in self.rewriting.made:
-      self.rewriting.add("DynamicQuantizeLinear", [name], names)
-    return names
-
-  def _int8(self, name: str, axis: int) -> tuple[str, str]:
-    """Names the int8 form of a matrix, and the scales of its columns (axis 0) or rows."""
-    values, scales = f"{name}/int8", f"{name}/scale"
-    if not self.rewriting.shape(values):
-      rounded, scale = _rounded(self.rewriting.array(name), axis)
-      self.rewriting.keep(values, rounded)
-      self.rewriting.keep(scales, scale)
-    return values, scales
+    add("Div", [x, f"{x}/top"], [f"{x}/rows"])
+  return f"{x}/rows", f"{x}/top"
 
 
-def _rounded(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-  """Rounds a matrix to int8: the largest value of each column (axis 0) or row becomes 127.
-
-  Example:
-    >>> _rounded(np.array([[1.0, 0.0], [-2.0, 0.5]]), 0)[0].tolist()
-    [[64, 0], [-127, 127]]
-  """
-  scale = np.abs(matrix).max(axis) / 127
-  scale = np.where(scale > 0, scale, 1.0).astype(np.float32)
-  rounded = np.rint(matrix / np.expand_dims(scale, axis))
-  return np.clip(rounded, -127, 127).astype(np.int8), scale
+def _add_look_up(rewriting, node) -> list[str]:
+  """Looks up rows of a table that are divided by their largest values, and these values."""
+  (table, ids), [y] = node.input, node.output
+  values = rewriting.array(table)
+  sizes = np.abs(values).max(1, keepdims=True)
+  sizes = np.where(sizes > 0, sizes, 1).astype(np.float32)
+  rewriting.add("Gather", [rewriting.keep(f"{table}/rows", values / sizes), ids], [f"{y}/rows"])
+  rewriting.add("Gather", [rewriting.keep(f"{table}/sizes", sizes), ids], [f"{y}/sizes"])
+  rewriting.add("Mul", [f"{y}/rows", f"{y}/sizes"], [y])
+  return [f"{y}/rows"]

@@ -22,7 +22,7 @@ class EngineKind(NamedTuple):
   module: str  # of this project
   library: str  # what it needs
   extra: str = ""  # of this project, with that library; "" where it is always installed
-  format: str = ""  # of `exporting.model_files.FILES`, which it reads; "" of checkpoints
+  format: str = ""  # of `exporting.model_files.FILES`, which it reads
   computed: Mapping[str, str] = {}  # precision -> that of the file, if not each has its own file
 
   @property
@@ -32,7 +32,6 @@ class EngineKind(NamedTuple):
 
 
 _ENGINES = {
-  "tensorflow": EngineKind("bert.predicting.engines.tensorflow", "tensorflow"),
   "onnxruntime": EngineKind("bert.predicting.engines.onnxruntime", "onnxruntime", "onnx", "onnx"),
   "openvino": EngineKind(
     "bert.predicting.engines.openvino",
@@ -42,11 +41,14 @@ _ENGINES = {
     computed={"float32": "float32", "bfloat16": "float32"},
   ),
   "litert": EngineKind("bert.predicting.engines.litert", "ai_edge_litert", "litert", "litert"),
+  "tensorflow": EngineKind(
+    "bert.predicting.engines.tensorflow", "tensorflow", format=model_files.SAVED_MODEL
+  ),
 }
 
 NAMES = tuple(_ENGINES)
 
-FORMATS = {name: kind.format for name, kind in _ENGINES.items() if kind.format}
+FORMATS = {name: kind.format for name, kind in _ENGINES.items()}
 """Engine -> the format of an export that it reads."""
 
 PRECISIONS = tuple(dict.fromkeys(name for kind in _ENGINES.values() for name in kind.precisions))
@@ -110,15 +112,18 @@ def model_file(name: str, folder: str | os.PathLike, precision: str = "float32")
   """Returns the path of the model that an engine reads in an export.
 
   Raises:
-    ValueError: the engine does not exist, or reads checkpoints alone, or does not compute in that
-      precision; or the folder does not have the model.
+    ValueError: the engine does not exist, or does not compute in that precision; or the folder does
+      not have the model.
   """
   check_name(name)
   kind = _ENGINES[name]
-  if not kind.format:
+  if name == "tensorflow" and not filesystem.is_file(
+    os.path.join(folder, model_files.FILES[kind.format]["float32"])
+  ):
+    others = ", ".join(each for each in NAMES if each != name)
     raise ValueError(
-      f"The engine {name} reads checkpoints, but {os.fsdecode(folder)} is an export of other "
-      f"formats: give the folder of the run, or one of the engines {', '.join(FORMATS)}."
+      f"The engine {name} reads checkpoints and SavedModels, but {os.fsdecode(folder)} is an "
+      f"export of other formats: give the directory of the run, or one of the engines {others}."
     )
   if kind.computed and precision not in kind.computed:
     raise ValueError(
@@ -150,7 +155,7 @@ def check_not_of_export(
       f"{path} is no export: precision={precision} is of models that export_hub.py writes, with "
       "--format=onnx or litert."
     )
-  if engine in FORMATS:
+  if engine not in ("auto", "tensorflow"):
     raise ValueError(
       f"{path} is no export, and only the engine tensorflow reads it. For {engine}: export_hub.py "
       f"--init_checkpoint={path} --format={FORMATS[engine]} --export_dir=EXPORT."

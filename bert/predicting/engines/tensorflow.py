@@ -1,11 +1,24 @@
-"""TensorFlow as an engine: a run's checkpoint, traced from tokens.
+"""TensorFlow as an engine: a run's checkpoint, or a SavedModel of token ids.
 
-engine = load("out/model.ckpt-343", config, head=head)
+engine = load_checkpoint("out/model.ckpt-343", config, head)
+engine = load("out/export/task/saved_model.pb")
 """
 
-from bert.exporting import token_graph
+import os
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert.exporting import saved_models, token_graph
+from bert.io import start_lines
 from bert.model.task_head import Head
 from bert.modeling import BertConfig
+from bert.predicting.engines.engine import Arrays
+from bert.predicting.engines.model_inputs import ModelInputs, need_file, shapes
+
+_TYPES = {"int32": np.int32, "int64": np.int64}
 
 
 class TensorFlowEngine:
@@ -22,7 +35,9 @@ class TensorFlowEngine:
     return {name: value.numpy() for name, value in self._graph(batch).items()}
 
 
-def load(path: str, config: BertConfig, head: Head, dtype: str = "float32") -> TensorFlowEngine:
+def load_checkpoint(
+  path: str, config: BertConfig, head: Head, dtype: str = "float32"
+) -> TensorFlowEngine:
   """Loads a task's model.
 
   Args:
@@ -37,3 +52,66 @@ def load(path: str, config: BertConfig, head: Head, dtype: str = "float32") -> T
   graph = token_graph.of_task(config, head, dtype, skip_padding=True, for_engine=True)
   graph.load(path)
   return TensorFlowEngine(graph)
+
+
+class SavedModelEngine:
+  """A SavedModel of token ids as an `engine.Engine`."""
+
+  name = "tensorflow"
+
+  def __init__(self, model: Any, path: str, max_length: int | None = None):
+    """Takes a loaded SavedModel, its name for messages, and the longest sequences.
+
+    Raises:
+      ValueError: the model reads other inputs than token ids.
+    """
+    self._model, self._path = model, path  # the model owns the function's variables
+    self._function = model.signatures["serving_default"]
+    specs = self._function.structured_input_signature[1]
+    types = {name: spec.dtype.name for name, spec in specs.items()}
+    self._inputs = ModelInputs(types, _TYPES, path, max_length)
+    self.inputs = self._inputs.names
+
+  def __call__(self, batch: Arrays):
+    """See `engine.Engine`.
+
+    Raises:
+      ValueError: an input is missing, or the model cannot compute the batch.
+    """
+    given = self._inputs.arrays(batch)
+    try:
+      outputs = self._function(**{name: tf.constant(each) for name, each in given.items()})
+    except tf.errors.InvalidArgumentError as error:
+      reason = (error.message or "").partition("\n")[0]
+      raise ValueError(f"{self._path} cannot compute {shapes(given)}: {reason:.200}") from None
+    return {name: value.numpy() for name, value in outputs.items()}
+
+
+def load(
+  path: str | os.PathLike,
+  threads: int | None = None,
+  shares_cores: bool = False,
+  precision: str = "float32",
+  max_length: int | None = None,
+) -> SavedModelEngine:
+  """Loads a SavedModel that `TokenGraph.save` wrote.
+
+  Args:
+    path: of its `saved_model.pb`.
+    threads: that compute; by default TensorFlow's own choice. Without effect where TensorFlow has
+      computed something already.
+    shares_cores: without effect; see `onnxruntime.py`.
+    precision: without effect; SavedModels are float32.
+    max_length: the longest sequences that the model reads; None if that is not known.
+
+  Raises:
+    ValueError: it is damaged, or reads other inputs.
+    OSError: there is no such file.
+  """
+  del shares_cores, precision
+  path = need_file(path)
+  try:
+    start_lines.start_tensorflow(threads=threads)
+  except RuntimeError:
+    logging.warning("TensorFlow runs already: threads=%d has no effect.", threads)
+  return SavedModelEngine(saved_models.load(os.path.dirname(path)), path, max_length)

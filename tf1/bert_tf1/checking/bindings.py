@@ -11,7 +11,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from bert_tf1 import whose
 from bert_tf1.checking.search_path import add_folders, note_texts
@@ -51,6 +51,12 @@ class Module:
     self.names: Names = {}
     self.texts: dict[str, str] = {}  # values of its variables, as far as they are known paths
     self.imported: list[str] = []  # files that it imports as soon as it is imported
+    self.evaluates_annotations = not any(
+      isinstance(node, ast.ImportFrom)
+      and node.module == "__future__"
+      and any(alias.name == "annotations" for alias in node.names)
+      for node in tree.body
+    )
 
   def may_have(self, name: str) -> bool:
     """Tells whether the module may have a name: it binds it, or more than its text tells."""
@@ -263,6 +269,8 @@ def bind(nodes: Iterable[ast.AST], names: Names, context: Context, guarded: bool
     elif isinstance(node, ast.ExceptHandler) and node.name:
       _bind_name(names, node.name, OTHER)
       bind(node.body, names, context, guarded)
+    elif is_for_type_checkers(node):
+      bind(node.orelse, names, context, guarded)
     elif not isinstance(node, (ast.Lambda, *COMPREHENSIONS)):
       inner = guarded or is_guard(node)
       bind(ast.iter_child_nodes(node), names, context, inner)
@@ -313,7 +321,14 @@ def is_guard(node: ast.AST) -> bool:
   if isinstance(node, ast.Try):
     caught = [n for handler in node.handlers for n in mentioned(handler.type)]
     return any(handler.type is None for handler in node.handlers) or bool(_CAUGHT & set(caught))
+  if isinstance(node, ast.BoolOp):
+    return bool(_ABOUT_VERSIONS & set(mentioned(node.values[0])))
   return isinstance(node, (ast.If, ast.IfExp)) and bool(_ABOUT_VERSIONS & set(mentioned(node.test)))
+
+
+def is_for_type_checkers(node: ast.AST) -> TypeGuard[ast.If]:
+  """Tells whether a statement is `if TYPE_CHECKING:`, whose first branch never runs."""
+  return isinstance(node, ast.If) and mentioned(node.test)[:1] == ["TYPE_CHECKING"]
 
 
 def mentioned(node: ast.AST | None) -> list[str]:

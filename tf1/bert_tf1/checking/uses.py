@@ -26,6 +26,7 @@ from bert_tf1.checking.bindings import (
   Names,
   Unparsed,
   bind,
+  is_for_type_checkers,
   is_guard,
   mentioned,
   stored,
@@ -166,12 +167,28 @@ class _Visitor(ast.NodeVisitor):
         self._visit_import(name, node)
 
   def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    for outside in (*node.decorator_list, node.returns):
-      if outside:
-        self.visit(outside)
+    for decorator in node.decorator_list:
+      self.visit(decorator)
+    arguments = [n for n in ast.walk(node.args) if isinstance(n, ast.arg)]
+    for annotation in (*(argument.annotation for argument in arguments), node.returns):
+      if annotation and self._context.module.evaluates_annotations:
+        self.visit(annotation)
     self._visit_function(node.args, node.body)
 
   visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+  def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+    is_evaluated = self._context.module.evaluates_annotations and not self._functions
+    for child in (node.target, node.value, node.annotation if is_evaluated else None):
+      if child:
+        self.visit(child)
+
+  def visit_If(self, node: ast.If) -> None:
+    if is_for_type_checkers(node):
+      for child in node.orelse:
+        self.visit(child)
+    else:
+      self.generic_visit(node)
 
   def visit_Lambda(self, node: ast.Lambda) -> None:
     self._visit_function(node.args, [node.body])
@@ -197,6 +214,8 @@ class _Visitor(ast.NodeVisitor):
 
   def _is_branch(self, node: ast.AST, parent: ast.AST) -> bool:
     """Tells whether a part of a statement or expression runs only under a condition."""
+    if isinstance(parent, ast.BoolOp):
+      return node in parent.values[1:]
     if not isinstance(parent, (ast.If, ast.IfExp)):
       return isinstance(node, (ast.ExceptHandler, ast.match_case))
     is_script = self._context.module.path == self._program.modules[0]
