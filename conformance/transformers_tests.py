@@ -28,6 +28,9 @@ _IMPORT = re.compile(r"^(\s*(?:from|import) )(?:transformers|myTransformers)\b",
 _LOGGER = re.compile(r'"myTransformers\b')  # their loggers are ours
 _CONFTEST = """
 import json, os
+import huggingface_hub
+
+huggingface_hub.HfFolder = object  # imported for tests of uploads; version 1 has none
 
 
 def pytest_collection_modifyitems(items):
@@ -49,7 +52,8 @@ def pytest_runtest_logreport(report):
 _OUTCOMES = {"passed": PASSED, "failed": FAILED, "skipped": SKIPPED}
 # What a test is called, or its error says -> why it is no case for this project.
 _NO_CASES = {
-  "decoders are not here": "a decoder",
+  "decoders are not supported": "a decoder",
+  "Cannot download https": "needs a network",
   "a class that is not here": "a class of a decoder, or of PyTorch",
   "on the Hugging Face Hub": "needs a network",
   "couldn't connect": "needs a network",
@@ -63,6 +67,7 @@ _NO_CASES = {
 }
 # A part of such a test that fails, and why.
 _KNOWN = {
+  "ModelTest.test_config": "configurations are transformers 5's, without v4's defaults of decoders",
   "test_saved_model_creation_extended": "Keras 3 does not read a SavedModel by `load_model`",
   "test_compile_tf_model": "Keras 3 does not write a SavedModel by `save`",
 }

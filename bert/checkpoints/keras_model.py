@@ -53,18 +53,19 @@ _FIXED: dict[str, tuple] = {
   "layer_args": (None, {}),
 }
 
-# Class of a model that creates its heads itself: their names -> their classes.
+# Class of a model with layers of its own behind the encoder -> the heads that they are.
 _HEADS_OF_MODELS = {
-  "BertForSequenceClassification": {"classifier": "TextClassificationHead"},
-  "BERTForSequenceClassification": {"classifier": "TextClassificationHead"},
-  "BertForTokenClassification": {"classifier": "TokenClassificationHead"},
-  "BertForMultipleChoice": {"classifier": "MultipleChoiceHead"},
-  "BertForQuestionAnswering": {"squad": "QuestionAnsweringHead"},
-  "BertForMaskedLM": {"predictions": "MaskedLMHead"},
-  "BERTForMaskedLM": {"predictions": "MaskedLMHead"},
-  "BertForNextSentencePrediction": {"seq_relationship": "NextSentenceHead"},
-  "BertForPreTraining": {"predictions": "MaskedLMHead", "seq_relationship": "NextSentenceHead"},
-  "BertForReplacedTokens": {"discriminator": "ReplacedTokensHead"},
+  "BertForSequenceClassification": ("TextClassificationHead",),
+  "BERTForSequenceClassification": ("TextClassificationHead",),
+  "BertForTokenClassification": ("TokenClassificationHead",),
+  "BertForMultipleChoice": ("MultipleChoiceHead",),
+  "BertForQuestionAnswering": ("QuestionAnsweringHead",),
+  "BertForMaskedLM": ("MaskedLMHead",),
+  "BERTForMaskedLM": ("MaskedLMHead",),
+  "MaskedLanguageModel": ("MaskedLMHead",),
+  "BertForNextSentencePrediction": ("NextSentenceHead",),
+  "BertForPreTraining": ("MaskedLMHead", "NextSentenceHead"),
+  "BertForReplacedTokens": ("ReplacedTokensHead",),
 }
 
 
@@ -105,7 +106,8 @@ class KerasModel(NamedTuple):
   """What a Keras model is."""
 
   config: dict[str, Any]  # content of a `bert_config.json`
-  # Names of the layers that are heads of the original -> the names of their classes.
+  # Names of the layers that are heads of the original -> the names of their classes. A model that
+  # is a head itself has its name, with a number behind it for a second head.
   heads: dict[str, str]
   # Of a fine-tuned model, as `reading.read_facts` returns them, without labels.
   facts: dict[str, Any]
@@ -167,7 +169,7 @@ def _facts(layers: list[Layer], heads: Mapping[str, str]) -> dict[str, Any]:
     return {}
   if heads[name] != "TextClassificationHead":
     return {**kinds.of_class(heads[name]).facts}
-  own = [each.config for each in layers if each.name == name or each.kind in _HEADS_OF_MODELS]
+  own = [each.config for each in layers if each.name == name]
   if own[0].get("num_labels") == 1:  # of a model that creates its head itself
     return {"problem_type": "regression"}
   return {"problem_type": _PROBLEM_TYPES[own[0].get("activation", "softmax")]}
@@ -275,11 +277,11 @@ def _heads(layers: list[Layer], family: Family) -> tuple[dict[str, str], list[st
   """The names of the heads that the original has -> their classes; and why others are left out."""
   found: dict[str, str] = {}
   reasons = {}
-  inside = {name for each in layers for name in _HEADS_OF_MODELS.get(each.kind, ())}
   for layer in layers:
-    found |= _HEADS_OF_MODELS.get(layer.kind, {})
-    if layer.name in inside:
-      continue
+    if heads := _HEADS_OF_MODELS.get(layer.kind):
+      names = (layer.name, f"{layer.name} 2")
+      return dict(zip(names, heads, strict=False)), []
+  for layer in layers:
     if layer.kind.endswith("Head") and layer.kind not in _SCOPES:
       reasons[layer.name] = f"a checkpoint has no {layer.kind}"
     elif layer.kind in _SCOPES:

@@ -1,32 +1,21 @@
-"""Building blocks of the Keras layers: initializer, activations, normalizations, feed-forward.
-
-The feed-forward networks, with x the input, W0, W1, W2 kernels (biases omitted) and act the
-chosen activation:
-
-| type | output |
-|---|---|
-| `mlp` | act(x W1) W2, the original |
-| `glu` | (sigmoid(x W0) * x W1) W2 (arXiv:1612.08083) |
-| `geglu`, `swiglu` | the same with GELU or SiLU instead of the sigmoid (arXiv:2002.05202) |
-| `differential` | (act(x W1) - act(x W0)) W2 |
-| `residual` | act(x W1) W2 + x W0 |
+"""Building blocks of the Keras layers: initializers, activations, dropout, normalizations.
 
 Letters in shapes: W = width.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
 from keras import ops
 
 from bert.keras3.torch_modules import TorchModule, on_torch
-from bert.model import families
 
 LAYER_NORM_EPSILON = 1e-12
 
-NORMALIZATION_TYPES = ("layer_norm", "rms_norm", "batch_norm", "dynamic_tanh")
+NORMALIZATION_TYPES = ("layer_norm", "rms_norm")
 
 PACKAGE = "bert"
 """The Keras registration package; registered classes load without `custom_objects`."""
@@ -35,13 +24,44 @@ register = keras.saving.register_keras_serializable(package=PACKAGE)
 
 
 class SpecLayer(TorchModule, keras.layers.Layer):
-  """Base of the layers that keep their constructor's arguments in `spec`."""
+  """Base of the layers that keep their constructor's arguments in `spec`.
+
+  Attributes:
+    spec: the arguments.
+    retired: arguments that files written before may have, see `without_retired`.
+  """
 
   spec: SimpleNamespace
+
+  retired: ClassVar[Mapping[str, Any]] = {}
 
   def get_config(self):
     """Returns the constructor's arguments."""
     return {**super().get_config(), **vars(self.spec)}
+
+  @classmethod
+  def from_config(cls, config):
+    """Creates the layer of a config, perhaps one that was written before."""
+    return cls(**without_retired(config, cls.retired))
+
+
+def without_retired(config: Mapping[str, Any], retired: Mapping[str, Any]) -> dict[str, Any]:
+  """Leaves arguments out of a config that existed once.
+
+  Args:
+    config: arguments by name.
+    retired: those arguments, and their values where they have no effect.
+
+  Raises:
+    ValueError: a value has one.
+  """
+  for name, default in retired.items():
+    if config.get(name, default) != default:
+      raise ValueError(
+        f"{config.get('name')} was saved with {name}={config[name]!r}, which bert.keras3 no longer "
+        "has. Load the file with the version of this package that wrote it."
+      )
+  return {name: value for name, value in config.items() if name not in retired}
 
 
 def require_one_of(argument: str, value, known: Sequence[str]) -> None:
@@ -140,6 +160,35 @@ def create_dense(
   )
 
 
+class Transposed:
+  """A matrix `[in, out]` as checkpoints of the original have it: `[out, in]`.
+
+  It has what loading and saving need of a `keras.Variable`.
+  """
+
+  def __init__(self, variable: keras.Variable):
+    self.variable = variable
+    self.dtype = variable.dtype
+    self.path = variable.path
+
+  @property
+  def shape(self) -> tuple[int, ...]:
+    """That of the checkpoint's matrix."""
+    return tuple(self.variable.shape)[::-1]
+
+  def assign(self, value) -> None:
+    """Sets the values, `[out, in]`."""
+    self.variable.assign(np.transpose(value))
+
+  def numpy(self) -> np.ndarray:
+    """Returns the values, `[out, in]`."""
+    return np.transpose(ops.convert_to_numpy(self.variable))
+
+  def __array__(self, dtype=None, copy=None):
+    del copy
+    return np.asarray(self.numpy(), dtype)
+
+
 # ---------------------------------------------------------------------------------------------
 # Activations.
 
@@ -192,12 +241,11 @@ class Dropout(TorchModule, keras.layers.Layer):
   `training` follows the module's mode; elsewhere it drops nothing.
   """
 
-  def __init__(self, rate: float, noise_shape: tuple | None = None, **kwargs):
+  def __init__(self, rate: float, **kwargs):
     """Creates the layer.
 
     Args:
       rate: at least 0 and at most 1.
-      noise_shape: shape of the random numbers, None for the inputs' size along an axis.
       **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
@@ -207,7 +255,6 @@ class Dropout(TorchModule, keras.layers.Layer):
     if not 0 <= rate <= 1:
       raise ValueError(f"A dropout rate is {rate}; it must be between 0 and 1.")
     self.rate = rate
-    self.noise_shape = noise_shape
     # Created on PyTorch, too, so that one seed gives the same initial weights on every backend; but
     # not kept there, where it would count as a parameter.
     generator = keras.random.SeedGenerator() if rate > 0 else None
@@ -220,9 +267,9 @@ class Dropout(TorchModule, keras.layers.Layer):
     if not training or not self.rate:
       return inputs
     on_tensorflow = keras.backend.backend() == "tensorflow" and self.seed_generator is not None
-    if on_tensorflow and self.noise_shape is None and self.rate < 1:
+    if on_tensorflow and self.rate < 1:
       return self._multiplied(inputs)
-    return keras.random.dropout(inputs, self.rate, self.noise_shape, self.seed_generator)
+    return keras.random.dropout(inputs, self.rate, seed=self.seed_generator)
 
   def _multiplied(self, inputs):
     """Drops values by factors of our own, which take TensorFlow far less time than its own."""
@@ -243,48 +290,6 @@ class Dropout(TorchModule, keras.layers.Layer):
 # Normalizations.
 
 
-@register
-class DynamicTanh(TorchModule, keras.layers.Layer):
-  """`gamma tanh(alpha x) + beta`: replaces LayerNorm without statistics (arXiv:2503.10622).
-
-  Attributes:
-    alpha: one learned number.
-    gamma: `[W]`.
-    beta: `[W]`.
-  """
-
-  def __init__(self, alpha_init: float = 0.5, **kwargs):
-    super().__init__(**kwargs)
-    self.alpha_init = alpha_init
-
-  def build(self, input_shape):
-    """Creates the variables."""
-    constant = keras.initializers.Constant(self.alpha_init)
-    self.alpha = self.add_weight(shape=(1,), initializer=constant, name="alpha")
-    self.gamma = self.add_weight(shape=input_shape[-1:], initializer="ones", name="gamma")
-    self.beta = self.add_weight(shape=input_shape[-1:], initializer="zeros", name="beta")
-    self.built = True
-
-  def call(self, inputs):
-    """Normalizes vectors: float `[..., W]` to the same shape."""
-    return self.gamma * ops.tanh(self.alpha * inputs) + self.beta
-
-  def get_config(self):
-    """Returns the constructor's arguments."""
-    return {**super().get_config(), "alpha_init": self.alpha_init}
-
-
-@register
-class BatchNorm(TorchModule, keras.layers.BatchNormalization):
-  """Batch normalization of the last axis; its statistics include padding."""
-
-  def call(self, inputs, training=None, mask=None):
-    """Normalizes vectors: float `[..., W]` to the same shape."""
-    if training is None and on_torch():
-      training = self.training
-    return super().call(inputs, training=training, mask=mask)
-
-
 def create_normalization(
   normalization_type: str, epsilon: float, dtype, name: str = "LayerNorm"
 ) -> keras.layers.Layer:
@@ -294,7 +299,7 @@ def create_normalization(
 
   Args:
     normalization_type: one of `NORMALIZATION_TYPES`.
-    epsilon: added to the variance; `dynamic_tanh` ignores it.
+    epsilon: added to the variance.
     dtype: a Keras dtype policy.
     name: of the layer.
 
@@ -304,129 +309,4 @@ def create_normalization(
   require_one_of("normalization_type", normalization_type, NORMALIZATION_TYPES)
   if normalization_type == "rms_norm":
     return keras.layers.RMSNormalization(epsilon=epsilon, dtype=dtype, name=name)
-  if normalization_type == "batch_norm":
-    # Variances near 0 are common over a batch, unlike over a vector: dividing by 1e-12 explodes.
-    return BatchNorm(epsilon=max(epsilon, 1e-3), dtype=dtype, name=name)
-  if normalization_type == "dynamic_tanh":
-    return DynamicTanh(dtype=dtype, name=name)
   return keras.layers.LayerNormalization(epsilon=epsilon, dtype=dtype, name=name)
-
-
-# ---------------------------------------------------------------------------------------------
-# Feed-forward networks.
-
-FFN_TYPES = ("mlp", "swiglu", "geglu", "glu", "differential", "residual")
-
-_GATES = {"swiglu": ops.silu, "geglu": gelu, "glu": ops.sigmoid}
-
-
-@register
-class FeedForward(SpecLayer):
-  """Applies one of the networks in the table above to each vector.
-
-  Variables, under the scope it is built in: `intermediate/dense` is W1, `output/dense` is W2,
-  `intermediate/gate` is W0; with `scopes` given, other names than `intermediate` and `output`.
-  """
-
-  def __init__(
-    self,
-    hidden_size: int,
-    intermediate_size: int,
-    ffn_type: str = "mlp",
-    activation: str = "gelu",
-    use_bias: bool = True,
-    initializer_range: float = 0.02,
-    name: str = "feed_forward",
-    scopes: Sequence[str] = ("intermediate", "output"),
-    **kwargs,
-  ):
-    """Creates the projections.
-
-    Args:
-      hidden_size: width of input and output.
-      intermediate_size: inner width.
-      ffn_type: one of `FFN_TYPES`.
-      activation: for `mlp`, `differential` and `residual`; the others have their own.
-      use_bias: whether the products have a bias.
-      initializer_range: standard deviation of the initial kernels.
-      name: of the layer.
-      scopes: of the first and of the second product.
-      **kwargs: of `keras.layers.Layer`.
-
-    Raises:
-      ValueError: the type or the activation is unknown.
-    """
-    super().__init__(name=name, **kwargs)
-    require_one_of("ffn_type", ffn_type, FFN_TYPES)
-    self.spec = SimpleNamespace(
-      hidden_size=hidden_size,
-      intermediate_size=intermediate_size,
-      ffn_type=ffn_type,
-      activation=activation,
-      use_bias=use_bias,
-      initializer_range=initializer_range,
-      scopes=tuple(scopes),
-    )
-    self.activation = get_activation(activation)
-    self.intermediate = self._dense(intermediate_size, "dense")
-    self.output_dense = self._dense(hidden_size, "dense")
-    self.gate = None
-    if ffn_type != "mlp":
-      self.gate = self._dense(hidden_size if ffn_type == "residual" else intermediate_size, "gate")
-
-  def _dense(self, width: int, name: str) -> keras.layers.Dense:
-    spec = self.spec
-    return create_dense(
-      width, name, self.dtype_policy, spec.initializer_range, use_bias=spec.use_bias
-    )
-
-  def build(self, input_shape):
-    """Creates the variables under the original's names: beside this layer's scope, not in it."""
-    parent = self.path.rpartition("/")[0]
-    inner, outer = self.spec.scopes
-    with scope_below(parent, inner):
-      self.intermediate.build(input_shape)
-      if self.gate is not None:
-        self.gate.build(input_shape)
-    with scope_below(parent, outer):
-      self.output_dense.build((*input_shape[:-1], self.spec.intermediate_size))
-    self.built = True
-
-  def call(self, inputs):
-    """Transforms vectors: float `[..., hidden_size]` to the same shape."""
-    kind = self.spec.ffn_type
-    inner = self.intermediate(inputs)
-    if kind in _GATES:
-      inner = _GATES[kind](self.gate(inputs)) * inner
-    elif kind == "differential":
-      inner = self.activation(inner) - self.activation(self.gate(inputs))
-    else:
-      inner = self.activation(inner)
-    output = self.output_dense(inner)
-    return output + self.gate(inputs) if kind == "residual" else output
-
-  def compute_output_spec(self, inputs):
-    """Returns the shape and type of the output."""
-    return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-
-def create_feed_forward(spec: SimpleNamespace, dtype) -> FeedForward:
-  """Creates the feed-forward network of a `TransformerLayer` with the arguments in `spec`.
-
-  The family names its scopes.
-
-  Raises:
-    ValueError: `ffn_type` or the activation is unknown.
-  """
-  names = families.FAMILIES[spec.model_type].layer
-  arguments = {
-    "scopes": [name.rpartition("/")[0] for name in (names.intermediate, names.output)],
-    "hidden_size": spec.hidden_size,
-    "intermediate_size": spec.intermediate_size,
-    "ffn_type": spec.ffn_type,
-    "activation": spec.activation,
-    "use_bias": spec.use_bias,
-    "initializer_range": spec.initializer_range,
-    **(spec.ffn_args or {}),
-  }
-  return FeedForward(dtype=dtype, **arguments)

@@ -14,6 +14,7 @@ embeddings.
 
 import inspect
 import os
+from typing import ClassVar
 
 import keras
 from keras import ops
@@ -21,16 +22,16 @@ from keras import ops
 from bert.checkpoints import keras_model, released_models
 from bert.checkpoints import loading as weights
 from bert.checkpoints.load_report import LoadReport
-from bert.keras3 import padding, sizes
+from bert.keras3 import older_files, padding, parts, sizes
 from bert.keras3.building_blocks import (
   ACTIVATIONS,
   create_dense,
   create_normalization,
   register,
-  scope_below,
+  without_retired,
 )
 from bert.keras3.input_checks import CheckedInputs
-from bert.keras3.layers import BertEmbeddings, TransformerLayer
+from bert.keras3.layers import BertEmbeddings, Encoder, Pooler, TransformerLayer
 from bert.keras3.saving import Savable
 from bert.keras3.torch_modules import TorchModule
 from bert.model.configuration import BertConfig
@@ -43,10 +44,9 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
   Attributes:
     vocab_size, hidden_size, num_layers, num_heads, ...: the constructor's arguments.
     embeddings: `BertEmbeddings`.
-    embedding_projection: `keras.layers.Dense` from E to W, or None where they are equal.
-    encoder_layers: `TransformerLayer`s, first to last; in a family whose layers share weights, each
-      once.
-    pooler: `keras.layers.Dense`, or None (`add_pooler=False`, or a family without one).
+    embeddings_project: ELECTRA's `keras.layers.Dense` from E to W; None where they are equal.
+    encoder: `Encoder`, of which `encoder.layer` are the `TransformerLayer`s.
+    pooler: `Pooler`, or None (`add_pooler=False`, or a family without one).
     family: the row of `bert/model/families.py`.
     longest_sequence: in tokens.
     embeddings_class: of `embeddings`.
@@ -54,6 +54,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
 
   embeddings_class: type[BertEmbeddings] = BertEmbeddings
   MODEL_VARIANTS = sizes.NAMED_VARIANTS
+  retired: ClassVar = {"use_stochastic_depth": False, "stochastic_depth_rate": 0.1}
 
   def __init__(
     self,
@@ -75,8 +76,6 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     normalization_position: str = "post",
     attention_type: str = "multi_head",
     ffn_type: str = "mlp",
-    use_stochastic_depth: bool = False,
-    stochastic_depth_rate: float = 0.1,
     layer_args: dict | None = None,
     add_pooler: bool = True,
     output_hidden_states: bool = False,
@@ -111,12 +110,10 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       pad_token_id: id of the padding token, for `padding_mask`; that of the family by default,
         BERT's is 0.
       position_embedding_type: `absolute` or its synonym `learned`, or `sinusoidal`.
-      normalization_type: `layer_norm`, `rms_norm`, `batch_norm` or `dynamic_tanh`.
+      normalization_type: `layer_norm` or `rms_norm`.
       normalization_position: `post` or `pre`; with `pre` the last layer's output is normalized.
-      attention_type: `multi_head`, `window`, `group_query` or `differential`.
-      ffn_type: `mlp`, `swiglu`, `geglu`, `glu`, `differential` or `residual`.
-      use_stochastic_depth: skip sub-layers at random in training.
-      stochastic_depth_rate: probability of skipping in the last layer; it grows linearly up to it.
+      attention_type: `multi_head`, `window` or `group_query`.
+      ffn_type: `mlp`, `swiglu`, `geglu` or `glu`.
       layer_args: additional arguments of each `TransformerLayer`, such as `{"window_size": 16}`.
       add_pooler: whether to compute `pooler_output`.
       output_hidden_states: whether calls return `hidden_states` by default.
@@ -155,8 +152,6 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     self.normalization_position = normalization_position
     self.attention_type = attention_type
     self.ffn_type = ffn_type
-    self.use_stochastic_depth = use_stochastic_depth
-    self.stochastic_depth_rate = stochastic_depth_rate
     self.layer_args = layer_args
     self.add_pooler = add_pooler
     self.output_hidden_states = output_hidden_states
@@ -206,32 +201,37 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       pad_token_id=self.pad_token_id,
       dtype=self.dtype_policy,
     )
-    self.embedding_projection = None
+    projection = None
     if width != self.hidden_size:
-      self.embedding_projection = create_dense(
+      projection = create_dense(
         self.hidden_size,
         self.family.projection.rpartition("/")[2],
         self.dtype_policy,
         None if self.family.projection_is_glorot else self.initializer_range,
       )
-    # The scope of each layer in order of computation, and of those with weights of their own.
+    in_encoder = projection is not None and self.family.projection.startswith("encoder/")
+    self.embeddings_project = None if in_encoder else projection
     scopes = self.family.layer_scopes(config)
-    self._own_scopes = list(dict.fromkeys(scopes))
-    self._schedule = [self._own_scopes.index(scope) for scope in scopes]
-    self.encoder_layers = [self._create_layer(i) for i in range(len(self._own_scopes))]
-    self.final_norm = None
+    names = [scope.rpartition("/")[2] for scope in dict.fromkeys(scopes)]
+    layers = [self._create_layer(name) for name in names]
+    norm = None
     if self.normalization_position == "pre":
       # With `pre`, the last residual sum, which grows with every layer, is not yet normalized.
-      self.final_norm = create_normalization(
-        self.normalization_type, self.layer_norm_eps, self.dtype_policy
-      )
+      norm = create_normalization(self.normalization_type, self.layer_norm_eps, self.dtype_policy)
+    self.encoder = Encoder(
+      layers,
+      scopes,
+      group_size=self.inner_group_num if self.family.shares_layers else None,
+      projection=projection if in_encoder else None,
+      norm=norm,
+      name="encoder",
+      dtype=self.dtype_policy,
+    )
     self.pooler = None
     if self.add_pooler and self.family.has_pooler:
-      self.pooler = create_dense(
-        self.hidden_size, "dense", self.dtype_policy, self.initializer_range, "tanh"
-      )
+      self.pooler = self._create_pooler()
 
-  def _create_layer(self, index: int) -> TransformerLayer:
+  def _create_layer(self, name: str) -> TransformerLayer:
     arguments = {
       "hidden_size": self.hidden_size,
       "num_heads": self.num_heads,
@@ -242,37 +242,70 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       "ffn_type": self.ffn_type,
       "dropout_rate": self.hidden_dropout_prob,
       "attention_dropout_rate": self.attention_probs_dropout_prob,
-      "use_stochastic_depth": self.use_stochastic_depth,
-      "stochastic_depth_rate": self.stochastic_depth_rate * (index + 1) / len(self._own_scopes),
       "activation": self.hidden_act,
       "initializer_range": self.initializer_range,
       "layer_norm_eps": self.layer_norm_eps,
       "model_type": self.model_type,
       **(self.layer_args or {}),
     }
-    name = self._own_scopes[index].rpartition("/")[2]
     return TransformerLayer(dtype=self.dtype_policy, name=name, **arguments)
+
+  def _create_pooler(self) -> Pooler:
+    return Pooler(self.hidden_size, self.initializer_range, dtype=self.dtype_policy)
+
+  def require_pooler(self) -> None:
+    """Adds a pooler in a family that has none, for the head that has one in transformers."""
+    if self.pooler is None:
+      self._tracker.unlock()  # as Keras's own layers do to be quantized
+      self.pooler = self._create_pooler()
+      self.add_pooler = True
+      self.built = False
+      self.build()
+      self._tracker.lock()
 
   def build(self, input_shape=None):
     """Creates the variables under the original's names; no shape depends on the input."""
     del input_shape
-    if self.built:
-      return
-    vectors = (None, None, self.hidden_size)
-    self.embeddings.build((None, None))
-    if self.embedding_projection is not None:
-      with scope_below(self.path, self.family.projection.rpartition("/")[0]):
-        self.embedding_projection.build((None, None, self.embedding_size))
-    for layer, scope in zip(self.encoder_layers, self._own_scopes, strict=True):
-      with scope_below(self.path, f"encoder/{scope}".rpartition("/")[0]):
-        layer.build(vectors)
-    if self.final_norm is not None:
-      with keras.name_scope("encoder"):
-        self.final_norm.build(vectors)
-    if self.pooler is not None:
-      with keras.name_scope("pooler"):
-        self.pooler.build((None, self.hidden_size))
+    width = self.embeddings.spec.hidden_size
+    for part, shape in (
+      (self.embeddings, (None, None)),
+      (self.embeddings_project, (None, None, width)),
+      (self.encoder, (None, None, width)),
+      (self.pooler, (None, None, self.hidden_size)),
+    ):
+      if part is not None and not part.built:
+        part.build(shape)
     self.built = True
+
+  @property
+  def encoder_layers(self) -> list[TransformerLayer]:
+    """The layers, first to last; in a family whose layers share weights, each once."""
+    return self.encoder.layer
+
+  @property
+  def transformer(self) -> Encoder:
+    """The encoder, under DistilBERT's name."""
+    return self.encoder
+
+  @property
+  def projection(self) -> keras.layers.Dense | None:
+    """The dense layer from E to W, wherever the family has it; None where they are equal."""
+    return self.embeddings_project or self.encoder.embedding_hidden_mapping_in
+
+  def get_input_embeddings(self) -> BertEmbeddings:
+    """Returns the layer with the word embeddings."""
+    return self.embeddings
+
+  def set_input_embeddings(self, value) -> None:
+    """Replaces the word embeddings.
+
+    Args:
+      value: the table, `[vocab_size, E]`; or a layer with one as `weight`.
+    """
+    table = ops.convert_to_tensor(getattr(value, "weight", value))
+    if table.shape[0] != self.vocab_size:
+      self.resize_vocabulary(table.shape[0])
+    self.embeddings.word_embeddings.assign(table)
 
   # -------------------------------------------------------------------------------------------
   # Computing.
@@ -327,47 +360,31 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       training=training,
       inputs_embeds=vectors,
     )
-    layers = [self.encoder_layers[index] for index in self._schedule]
-    has_extras = output_attentions or self._returns(output_hidden_states)
+    has_states = self._returns(output_hidden_states)
     rows = padding.AllRows()
-    if not reads_padding and not has_extras and all(layer.is_positionwise for layer in layers):
+    if not (reads_padding or has_states or output_attentions or self.attention_type == "window"):
       rows = padding.rows_of(inputs["attention_mask"])
     embedded = rows.remove(embedded)
-    if self.embedding_projection is not None:
-      embedded = self.embedding_projection(embedded)
-    states = [embedded]
-    head_masks = _for_layers(inputs["head_mask"], len(layers))
-    for layer, head_mask in zip(layers, head_masks, strict=True):
-      state = layer(
-        states[-1], attention_mask=mask, training=training, head_mask=head_mask, rows=rows
-      )
-      states.append(state)
-    attentions = None
-    if output_attentions:
-      attentions = tuple(
-        layer.attention_maps(x, mask)
-        * (1.0 if head_mask is None else ops.cast(head_mask, self.compute_dtype)[:, None, None])
-        for layer, x, head_mask in zip(layers, states[:-1], head_masks, strict=True)
-      )
-    if self.final_norm is not None:
-      states[-1] = self.final_norm(states[-1])
-    states[-1] = rows.restore(states[-1])
-    return self._outputs(states, mask, output_hidden_states, attentions)
+    if self.embeddings_project is not None:
+      embedded = self.embeddings_project(embedded)
+    outputs = self.encoder(
+      embedded,
+      attention_mask=mask,
+      head_mask=inputs["head_mask"],
+      output_attentions=output_attentions,
+      output_hidden_states=has_states,
+      training=training,
+      rows=rows,
+    )
+    outputs["attention_mask"] = mask
+    if self.add_pooler:
+      states = outputs["last_hidden_state"]
+      outputs["pooler_output"] = states[:, 0] if self.pooler is None else self.pooler(states)
+    return outputs
 
   def _returns(self, output_hidden_states) -> bool:
     """Checks whether the hidden states are wanted."""
     return self.output_hidden_states if output_hidden_states is None else output_hidden_states
-
-  def _outputs(self, states, mask, output_hidden_states, attentions):
-    outputs = {"last_hidden_state": states[-1], "attention_mask": mask}
-    if self.add_pooler:
-      first = states[-1][:, 0, :]
-      outputs["pooler_output"] = first if self.pooler is None else self.pooler(first)
-    if self._returns(output_hidden_states):
-      outputs["hidden_states"] = tuple(states)
-    if attentions is not None:
-      outputs["attentions"] = attentions
-    return outputs
 
   def compute_output_spec(
     self,
@@ -394,13 +411,14 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
         (batch_size, self.hidden_size), self.compute_dtype
       )
     if self._returns(output_hidden_states):
+      count = len(self.encoder.schedule) + 1
       outputs["hidden_states"] = tuple(
-        keras.KerasTensor(vectors, self.compute_dtype) for _ in range(len(self._schedule) + 1)
+        keras.KerasTensor(vectors, self.compute_dtype) for _ in range(count)
       )
     if output_attentions:
       maps = (batch_size, self.num_heads, length, length)
       outputs["attentions"] = tuple(
-        keras.KerasTensor(maps, self.compute_dtype) for _ in self._schedule
+        keras.KerasTensor(maps, self.compute_dtype) for _ in self.encoder.schedule
       )
     return outputs
 
@@ -526,7 +544,23 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     """Returns the constructor's arguments."""
     config = {name: getattr(self, name) for name in _ARGUMENTS}
     config["layer_args"] = dict(self.layer_args) if self.layer_args else None
-    return {**super().get_config(), **config}
+    return {**super().get_config(), **config, "parts": parts.described(self)}
+
+  @classmethod
+  def from_config(cls, config, custom_objects=None):
+    """Creates the model of a config, perhaps one that was written before."""
+    config = without_retired(config, cls.retired)
+    found = config.pop("parts", {})
+    model = cls(**config)
+    parts.restore(model, found)
+    return model
+
+  def load_own_variables(self, store):
+    """Loads a file, perhaps one that was written when the layers had other places."""
+    if group := older_files.group(store, "encoder_layers"):
+      older_files.read_encoder(self, group)
+    else:
+      super().load_own_variables(store)
 
 
 _ARGUMENTS = tuple(
@@ -555,15 +589,3 @@ def gather_inputs(inputs, attention_mask, token_type_ids, position_ids) -> dict:
       f"{', '.join(list(gathered)[1:-1])}; got {', '.join(map(str, inputs)) or 'none'}."
     )
   return {**gathered, **{name: value for name, value in inputs.items() if value is not None}}
-
-
-def _for_layers(head_mask, count: int) -> list:
-  """Splits a head mask, `[N]` or `[L, N]`, into that of each of L layers; None for none."""
-  if head_mask is None:
-    return [None] * count
-  head_mask = ops.convert_to_tensor(head_mask)
-  if len(head_mask.shape) == 1:
-    return [head_mask] * count
-  if head_mask.shape[0] != count:
-    raise ValueError(f"head_mask has {head_mask.shape[0]} rows; the model has {count} layers.")
-  return list(ops.unstack(head_mask, count))

@@ -18,74 +18,46 @@ choices.
 
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import ClassVar
 
 import keras
 from keras import ops
 
 from bert.checkpoints import keras_model
 from bert.checkpoints.loading import original_names
-from bert.keras3.attention import HIDDEN_SCORE, SelfAttention
+from bert.keras3.attention import HIDDEN_SCORE
 from bert.keras3.building_blocks import (
-  LAYER_NORM_EPSILON,
   Dropout,
-  FeedForward,
   SpecLayer,
   create_dense,
   create_initializer,
-  create_normalization,
   register,
   require_one_of,
 )
-from bert.keras3.sizes import family_arguments
 from bert.keras3.tasks import NLPTaskConfig, NLPTaskType
 from bert.model import families
 
 OUTPUTS = ("probabilities", "logits", "dict")
-POOLING_TYPES = ("pooler", "cls", "mean", "max", "attention")
-SIMILARITIES = ("cosine", "dot", "learned")
+POOLING_TYPES = ("pooler", "cls", "mean", "max")
+SIMILARITIES = ("cosine", "dot")
 
 
-class EncoderHead(SpecLayer):
-  """Base of the heads that the models of `models.py` create on their encoder.
+@register
+class TaskHead(SpecLayer):
+  """Base of the heads below: dropout and one output layer.
 
   Attributes:
     original: the class whose variables checkpoints have, see `keras_model`; None of other heads.
     reads_pooler: whether it reads `pooler_output`.
-    reads_padding: whether its output depends on vectors of padding.
   """
 
   original: str | None = None
   reads_pooler = False
-  reads_padding = True
-
-  @classmethod
-  def for_encoder(cls, bert, num_labels: int | None = None) -> "EncoderHead":
-    """Creates the head that the class of transformers for this task puts on an encoder.
-
-    Args:
-      bert: a `BERT`.
-      num_labels: C, for heads that have classes.
-
-    Raises:
-      ValueError: models of the encoder's family have no such head.
-    """
-    raise NotImplementedError
-
-  def build_for(self, bert) -> None:
-    """Creates the variables for the outputs of a `BERT`, unless they exist."""
-    if not self.built:
-      width = bert.hidden_size
-      self.build({"last_hidden_state": (None, None, width), "pooler_output": (None, width)})
-
-  def score(self, bert, outputs):
-    """Calls the head with the outputs of a `BERT`."""
-    del bert
-    return self(outputs)
-
-
-@register
-class TaskHead(EncoderHead):
-  """Base of the heads below: optional refinement of the vectors, dropout, one output layer."""
+  retired: ClassVar = {
+    **{"use_task_attention": False, "use_ffn": False, "ffn_type": "mlp"},
+    **{"ffn_expansion_factor": 4, "num_heads": 4, "use_intermediate": False},
+    **{"intermediate_size": None, "activation_type": "gelu"},
+  }
 
   def __init__(
     self,
@@ -94,11 +66,6 @@ class TaskHead(EncoderHead):
     initializer_range: float = 0.02,
     use_bias: bool = True,
     output: str = "probabilities",
-    use_task_attention: bool = False,
-    use_ffn: bool = False,
-    ffn_type: str = "mlp",
-    ffn_expansion_factor: int = 4,
-    num_heads: int = 4,
     model_type: str = "bert",
     transformers_heads: bool = False,
     classifier_activation: str | None = None,
@@ -112,11 +79,6 @@ class TaskHead(EncoderHead):
       initializer_range: standard deviation of the initial kernels.
       use_bias: whether the output layer has a bias.
       output: `probabilities`, `logits`, or `dict` for both.
-      use_task_attention: add a self-attention for this task.
-      use_ffn: add a feed-forward network for this task.
-      ffn_type: its type, one of `building_blocks.FFN_TYPES`.
-      ffn_expansion_factor: its inner width divided by W.
-      num_heads: number of attention heads.
       model_type: the encoder's family, which decides names and initial values.
       transformers_heads: that of the encoder.
       classifier_activation: that of the encoder.
@@ -134,11 +96,6 @@ class TaskHead(EncoderHead):
       initializer_range=initializer_range,
       use_bias=use_bias,
       output=output,
-      use_task_attention=use_task_attention,
-      use_ffn=use_ffn,
-      ffn_type=ffn_type,
-      ffn_expansion_factor=ffn_expansion_factor,
-      num_heads=num_heads,
       model_type=model_type,
       transformers_heads=transformers_heads,
       classifier_activation=classifier_activation,
@@ -154,13 +111,10 @@ class TaskHead(EncoderHead):
       if not self.hidden_layer.scope:  # as in `model.heads.hidden_of`
         dropout_rate = 0.0
     self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
-    self.refinements = []
 
   def build(self, input_shape):
     """Creates the variables."""
     width = input_shape["last_hidden_state"][-1]
-    self._build_refinements(width)
-    width = self._build_features(width)
     if self.hidden_layer is not None and not self.hidden_layer.scope:
       self.hidden = keras.layers.Activation(
         self.hidden_layer.activation, name="hidden", dtype=self.dtype_policy
@@ -176,45 +130,6 @@ class TaskHead(EncoderHead):
       self.hidden.build((None, width))
     self._build_output(width)
     self.built = True
-
-  @classmethod
-  def for_encoder(cls, bert, num_labels: int | None = None) -> "TaskHead":
-    """Creates the head, which returns logits; see `EncoderHead`."""
-    hidden = keras_model.hidden_layer(cls.original, bert.family)
-    dropout_key = (hidden.dropout_key if hidden else None) or "hidden_dropout_prob"
-    arguments = {"output": "logits", "dropout_rate": getattr(bert, dropout_key)}
-    arguments |= family_arguments(vars(bert)) | cls._arguments_for(bert, num_labels)
-    return cls(**arguments)
-
-  @classmethod
-  def _arguments_for(cls, bert, num_labels) -> dict:
-    """Returns the class's own arguments in `for_encoder`."""
-    del bert
-    return {"num_classes": num_labels, "name": "classifier"}
-
-  def _build_refinements(self, width: int):
-    spec, common = self.spec, {"initializer_range": self.spec.initializer_range}
-    layers = []
-    if spec.use_task_attention:
-      layers.append(
-        SelfAttention(width, spec.num_heads, spec.dropout_rate, dtype=self.dtype_policy, **common)
-      )
-    if spec.use_ffn:
-      inner = spec.ffn_expansion_factor * width
-      layers.append(FeedForward(width, inner, spec.ffn_type, dtype=self.dtype_policy, **common))
-    norms = [
-      create_normalization("layer_norm", LAYER_NORM_EPSILON, self.dtype_policy) for _ in layers
-    ]
-    for index, (layer, norm) in enumerate(zip(layers, norms, strict=True)):
-      with keras.name_scope(f"refinement_{index}"):
-        layer.build((None, None, width))
-        norm.build((None, None, width))
-    self.refinements = layers
-    self.refinement_norms = norms
-
-  def _build_features(self, width: int) -> int:
-    """Builds the layers between encoder and output layer; returns the width of their output."""
-    return width
 
   def _build_output(self, width: int):
     shape, initializer_range = (self.spec.num_outputs, width), self.spec.initializer_range
@@ -239,18 +154,7 @@ class TaskHead(EncoderHead):
 
   def _features(self, inputs):
     """Returns the input of the output layer."""
-    return self._refined(inputs)["last_hidden_state"]
-
-  def _refined(self, inputs):
-    """Returns the encoder's outputs after this task's own attention and feed-forward network."""
-    states = inputs["last_hidden_state"]
-    for layer, norm in zip(self.refinements, self.refinement_norms, strict=True):
-      if isinstance(layer, SelfAttention):
-        update = layer(states, attention_mask=inputs["attention_mask"])
-      else:
-        update = layer(states)
-      states = norm(states + update)
-    return {**inputs, "last_hidden_state": states}
+    return inputs["last_hidden_state"]
 
   def _linear(self, x):
     """Computes logits: float `[..., W]` to float32 `[..., num_outputs]`."""
@@ -291,16 +195,12 @@ class TextClassificationHead(TaskHead):
 
   original = "TextClassificationHead"
   reads_pooler = True  # unless `pooling_type` says otherwise
-  reads_padding = False
 
   def __init__(
     self,
     num_classes: int = 2,
     pooling_type: str = "pooler",
     activation: str = "softmax",
-    use_intermediate: bool = False,
-    intermediate_size: int | None = None,
-    activation_type: str = "gelu",
     **kwargs,
   ):
     """Creates the head.
@@ -308,13 +208,9 @@ class TextClassificationHead(TaskHead):
     Args:
       num_classes: C.
       pooling_type: the vector of a text: the `pooler` output, as in the original; the first vector
-        (`cls`); the `mean` or `max` of all vectors except padding; or their average with learned
-        `attention` weights.
+        (`cls`); or the `mean` or `max` of all vectors except padding.
       activation: `softmax` for one class of C, `sigmoid` for any number of classes, `linear` for
         regression.
-      use_intermediate: add a dense layer before the output layer.
-      intermediate_size: its width; W by default.
-      activation_type: its activation.
       **kwargs: arguments of `TaskHead`.
 
     Raises:
@@ -325,52 +221,24 @@ class TextClassificationHead(TaskHead):
     require_one_of("pooling_type", pooling_type, POOLING_TYPES)
     require_one_of("activation", activation, ("softmax", "sigmoid", "linear"))
     vars(self.spec).update(
-      num_classes=num_classes,
-      pooling_type=pooling_type,
-      activation=activation,
-      use_intermediate=use_intermediate,
-      intermediate_size=intermediate_size,
-      activation_type=activation_type,
+      num_classes=num_classes, pooling_type=pooling_type, activation=activation
     )
     self.reads_pooler = pooling_type == "pooler"
-    self.attention_scores: keras.layers.Dense | None = None
-    self.intermediate: keras.layers.Dense | None = None
-
-  def _build_features(self, width: int) -> int:
-    spec = self.spec
-    if spec.pooling_type == "attention":
-      self.attention_scores = keras.layers.Dense(
-        1, use_bias=False, dtype=self.dtype_policy, name="attention_scores"
-      )
-      self.attention_scores.build((None, None, width))
-    if not spec.use_intermediate:
-      return width
-    self.intermediate = create_dense(
-      spec.intermediate_size or width,
-      "intermediate",
-      self.dtype_policy,
-      spec.initializer_range,
-      spec.activation_type,
-    )
-    self.intermediate.build((None, width))
-    return self.intermediate.units
 
   def _features(self, inputs):
-    pooled = pool(self._refined(inputs), self.spec.pooling_type, self.attention_scores)
-    return pooled if self.intermediate is None else self.intermediate(pooled)
+    return pool(inputs, self.spec.pooling_type)
 
   def _probabilities(self, logits):
     functions = {"softmax": ops.softmax, "sigmoid": ops.sigmoid, "linear": lambda x: x}
     return functions[self.spec.activation](logits)
 
 
-def pool(outputs, pooling_type: str, attention_scores=None):
+def pool(outputs, pooling_type: str):
   """Computes one vector for each text: `[B, W]`.
 
   Args:
     outputs: the outputs of `BERT`.
     pooling_type: one of `POOLING_TYPES`.
-    attention_scores: for `attention`: the layer that scores vectors.
 
   Raises:
     ValueError: `pooling_type` is `pooler`, but the encoder has none.
@@ -385,9 +253,6 @@ def pool(outputs, pooling_type: str, attention_scores=None):
   mask = ops.cast(outputs["attention_mask"], states.dtype)[..., None]  # [B, S, 1]
   if pooling_type == "max":
     return ops.max(states + (1.0 - mask) * HIDDEN_SCORE, axis=-2)
-  if pooling_type == "attention":
-    scores = ops.cast(attention_scores(states) + (1.0 - mask) * HIDDEN_SCORE, "float32")
-    return ops.sum(states * ops.cast(ops.softmax(scores, axis=-2), states.dtype), axis=-2)
   return ops.sum(states * mask, axis=-2) / ops.maximum(ops.sum(mask, axis=-2), 1.0)
 
 
@@ -401,7 +266,6 @@ class MultipleChoiceHead(TaskHead):
 
   original = "MultipleChoiceHead"
   reads_pooler = True
-  reads_padding = False
 
   def __init__(self, num_choices: int | None, **kwargs):
     """Creates the head.
@@ -414,10 +278,6 @@ class MultipleChoiceHead(TaskHead):
     # A bias would have no effect: all choices would share it.
     super().__init__(**{"num_outputs": 1, "use_bias": False, **kwargs})
     self.spec.num_choices = num_choices
-
-  @classmethod
-  def _arguments_for(cls, bert, num_labels) -> dict:
-    return {"num_choices": None, "use_bias": True, "name": "classifier"}  # a bias as transformers
 
   def _features(self, inputs):
     grouped = len(inputs["last_hidden_state"].shape) == 4
@@ -449,8 +309,7 @@ class TextSimilarityHead(SpecLayer):
 
     Args:
       pooling_type: the vector of a text: `pooler`, `cls`, `mean` or `max`.
-      similarity_function: `cosine`; `dot` product; or `learned`: a bilinear form, initially the dot
-        product.
+      similarity_function: `cosine` or `dot` product.
       **kwargs: arguments of `keras.layers.Layer`.
 
     Raises:
@@ -462,24 +321,11 @@ class TextSimilarityHead(SpecLayer):
     self.spec = SimpleNamespace(pooling_type=pooling_type, similarity_function=similarity_function)
     self.reads_pooler = pooling_type == "pooler"
 
-  def build(self, input_shape):
-    """Creates the bilinear form of `learned`."""
-    first = input_shape if isinstance(input_shape, dict) else input_shape[0]
-    width = first["last_hidden_state"][-1]
-    self.form = None
-    if self.spec.similarity_function == "learned":
-      self.form = self.add_weight(
-        shape=(width, width), initializer=keras.initializers.Identity(), name="form"
-      )
-    self.built = True
-
   def call(self, inputs):
     """Computes vectors, float32 `[B, W]`; for a pair its similarity, float32 `[B]`."""
     if isinstance(inputs, dict):
       return self._embed(inputs)
     first, second = (self._embed(outputs) for outputs in inputs)
-    if self.form is not None:
-      first = ops.matmul(first, ops.cast(self.form, "float32"))
     return ops.sum(first * second, axis=-1)
 
   def _embed(self, outputs):
@@ -520,10 +366,6 @@ class QuestionAnsweringHead(TaskHead):
     """
     super().__init__(**{"num_outputs": 2, "output": "logits", "dropout_rate": 0.0, **kwargs})
     self.spec.mask_padding = mask_padding
-
-  @classmethod
-  def _arguments_for(cls, bert, num_labels) -> dict:
-    return {"mask_padding": False, "dropout_rate": bert.qa_dropout or 0.0, "name": "squad"}
 
   def _deliver(self, logits):
     return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}

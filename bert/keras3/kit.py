@@ -4,10 +4,10 @@
   model = BERTForSequenceClassification(config, num_labels=2)
   tokenizer = get_tokenizer("bert-base-uncased")
 
-The layers are those of `layers.py`, `attention.py` and `building_blocks.py` under other names; each
-also takes a configuration: `MultiHeadAttention(config)`. The models are those of `models.py`, but
-return the tensor itself, hidden states or logits, instead of a named tuple. Blocks normalize after
-each residual sum, as in the original.
+The layers are those of `layers.py` and `attention.py` under other names; each also takes a
+configuration: `MultiHeadAttention(config)`. The models are those of `models.py`, but return the
+tensor itself, hidden states or logits, instead of a named tuple. Blocks normalize after each
+residual sum, as in the original.
 """
 
 import importlib
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import keras
 
 from bert.checkpoints import model_names
-from bert.keras3 import building_blocks
+from bert.keras3 import layers
 from bert.keras3.attention import SelfAttention
 from bert.keras3.building_blocks import LAYER_NORM_EPSILON, PACKAGE, gelu, register
-from bert.keras3.layers import BertEmbeddings, TransformerLayer
+from bert.keras3.layers import TransformerLayer
 from bert.keras3.models import (
   BertForMaskedLM,
   BertForPreTraining,
@@ -28,7 +28,6 @@ from bert.keras3.models import (
   BertModel,
   ReturnsTensor,
 )
-from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, masked_lm_arguments
 from bert.model.configuration import BertConfig
 
 MODEL_NAMES = (
@@ -139,7 +138,7 @@ class TransformerEncoderBlock(_FromConfig, TransformerLayer):
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE, name="KitFeedForward")
-class FeedForward(_FromConfig, building_blocks.FeedForward):
+class FeedForward(_FromConfig, layers.FeedForward):
   """The feed-forward network of a block."""
 
   from_config_keys: ClassVar[dict[str, str]] = {
@@ -199,60 +198,6 @@ class BERTForMaskedLM(ReturnsTensor, BertForMaskedLM):
 @register
 class BERTForSequenceClassification(ReturnsTensor, BertForSequenceClassification):
   """Scores each label for a text: int `[B, S]` to float32 `[B, C]`."""
-
-
-# ---------------------------------------------------------------------------------------------
-# The encoder and its pre-training heads as three layers, as in transformers on TensorFlow.
-
-
-@register
-class TFBertMainLayer(BertModel):
-  """The encoder; returns a `BertOutput`."""
-
-  @property
-  def embeddings(self) -> BertEmbeddings:
-    """The encoder's embeddings, for `TFBertMLMHead`."""
-    return self.bert.embeddings
-
-
-class TFBertMLMHead(MaskedLMHead):
-  """Scores the vocabulary for each token: `[B, S, W]` to float32 `[B, S, V]`."""
-
-  def __init__(self, config: BertConfig, input_embeddings: BertEmbeddings, **kwargs):
-    """Creates the head.
-
-    Args:
-      config: its sizes.
-      input_embeddings: those of the encoder.
-      **kwargs: arguments of `MaskedLMHead`.
-    """
-    super().__init__(**masked_lm_arguments(config), **kwargs)
-    # Not the layer itself, whose weights would count twice.
-    self.word_embeddings = lambda: input_embeddings.word_embeddings
-
-  def call(self, states, positions=None):
-    """Scores the vocabulary; see `MaskedLMHead.call`."""
-    return super().call(states, self.word_embeddings(), positions)
-
-
-class TFBertNSPHead(NextSentenceHead):
-  """Predicts whether the second segment follows the first: `[B, W]` to float32 `[B, 2]`."""
-
-  def __init__(self, config: BertConfig, **kwargs):
-    super().__init__(
-      output="logits",
-      initializer_range=config.initializer_range,
-      model_type=config.family.name,
-      **kwargs,
-    )
-
-  def build(self, input_shape):
-    """Creates the variables."""
-    super().build({"last_hidden_state": input_shape})
-
-  def call(self, pooled):
-    """Scores the encoder's `pooler_output`."""
-    return super().call({"last_hidden_state": pooled, "pooler_output": pooled})
 
 
 BertPreTrainingModel = BertForPreTraining

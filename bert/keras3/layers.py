@@ -1,39 +1,60 @@
-"""Embeddings and transformer layers of a BERT, for every Keras backend.
+"""Embeddings, transformer layers and pooler of a BERT, for every Keras backend.
 
   layer = TransformerLayer(hidden_size=256, num_heads=4, intermediate_size=1024)
   layer(vectors, attention_mask=mask)
+  layer.attention.self_attention.query.kernel
+
+The sublayers are where transformers 4's TensorFlow classes have them, see `arrangements.py`.
 
 With default arguments they compute the same as `modeling.py`: LayerNorm with an epsilon of 1e-12,
 the tanh form of GELU, -10000 added to masked scores, normalization after each residual sum. A
 variable's `path` ends with its name in the original (`attention/self/query/kernel`), by which
 `weights.py` loads weights and `optimization.py` excludes variables from weight decay.
 
+The feed-forward networks, with x the input, W0, W1, W2 kernels (biases omitted) and act the
+chosen activation:
+
+| type | output |
+|---|---|
+| `mlp` | act(x W1) W2, the original |
+| `glu` | (sigmoid(x W0) * x W1) W2 (arXiv:1612.08083) |
+| `geglu`, `swiglu` | the same with GELU or SiLU instead of the sigmoid (arXiv:2002.05202) |
+
 Letters in shapes: B = batch size, S = sequence length, W = width, the hidden size.
 """
 
+from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import ClassVar
 
 import keras
 from keras import ops
 
-from bert.keras3.attention import create_attention
+from bert.keras3 import arrangements, older_files
+from bert.keras3.attention import ATTENTION_TYPES, Attends, attention_arguments
 from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
   Dropout,
   SpecLayer,
-  create_feed_forward,
+  create_dense,
   create_initializer,
   create_normalization,
+  gelu,
+  get_activation,
   register,
   require_one_of,
   resize_rows,
   scope_below,
 )
 from bert.keras3.input_checks import check_length
+from bert.keras3.padding import AllRows
+from bert.keras3.torch_modules import TorchModule
 from bert.model import families
 
 NORMALIZATION_POSITIONS = ("post", "pre")
 POSITION_EMBEDDING_TYPES = ("absolute", "learned", "sinusoidal")
+GATES = {"swiglu": ops.silu, "geglu": gelu, "glu": ops.sigmoid}
+FFN_TYPES = ("mlp", *GATES)
 
 
 @register
@@ -97,7 +118,7 @@ class BertEmbeddings(SpecLayer):
       pad_token_id=pad_token_id,
     )
     self.family = families.FAMILIES[model_type]
-    self.layer_norm = create_normalization(normalization_type, layer_norm_eps, self.dtype_policy)
+    self.LayerNorm = create_normalization(normalization_type, layer_norm_eps, self.dtype_policy)
     self.dropout = Dropout(hidden_dropout_prob, dtype=self.dtype_policy)
 
   def build(self, input_shape=None):
@@ -112,7 +133,7 @@ class BertEmbeddings(SpecLayer):
       self.position_embeddings = self._table(
         "position_embeddings", self.spec.max_position_embeddings
       )
-    self.layer_norm.build((None, None, self.spec.hidden_size))
+    self.LayerNorm.build((None, None, self.spec.hidden_size))
     self.built = True
 
   def _table(self, name: str, rows: int) -> keras.Variable:
@@ -157,7 +178,7 @@ class BertEmbeddings(SpecLayer):
     if self.token_type_embeddings is not None:
       total = total + self._segments(input_ids, token_type_ids)
     total = total + self._positions(input_ids, position_ids)
-    return self.dropout(self.layer_norm(total), training=training)
+    return self.dropout(self.LayerNorm(total), training=training)
 
   @staticmethod
   def look_up(table, ids):
@@ -235,9 +256,116 @@ def sinusoidal_embeddings(position_ids, width: int):
   return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
 
 
+class FeedsForward(arrangements.Arranged):
+  """Base of layers with a feed-forward network.
+
+  Roles: `intermediate`, `output`, and `gate` of the types that have one.
+  """
+
+  def create_feed_forward(
+    self, hidden_size: int, intermediate_size: int, ffn_type: str, activation: str, **dense
+  ) -> None:
+    """Creates the sublayers.
+
+    Args:
+      hidden_size: width of input and output.
+      intermediate_size: inner width.
+      ffn_type: one of `FFN_TYPES`.
+      activation: that of `mlp`; the others have their own.
+      **dense: arguments of `create_dense`.
+
+    Raises:
+      ValueError: the type or the activation is unknown.
+    """
+    require_one_of("ffn_type", ffn_type, FFN_TYPES)
+    self.activation = get_activation(activation)
+    self.gate_activation = GATES.get(ffn_type)
+    widths = {"intermediate": intermediate_size, "output": hidden_size}
+    if self.gate_activation:
+      widths["gate"] = intermediate_size
+    for role, width in widths.items():
+      name = "gate" if role == "gate" else "dense"
+      self.place(role, create_dense(width, name, self.dtype_policy, **dense))
+
+  def feed_forward(self, x):
+    """Transforms vectors: float `[..., hidden_size]` to the same shape."""
+    inner = self.part("intermediate")(x)
+    if self.gate_activation:
+      inner = self.gate_activation(self.part("gate")(x)) * inner
+    else:
+      inner = self.activation(inner)
+    return self.part("output")(inner)
+
+
 @register
-class TransformerLayer(SpecLayer):
+class FeedForward(FeedsForward, SpecLayer):
+  """A feed-forward network by itself.
+
+  Variables, beside this layer's scope: `intermediate/dense` is W1, `output/dense` is W2,
+  `intermediate/gate` is W0.
+  """
+
+  retired: ClassVar = {"scopes": ["intermediate", "output"]}
+  places: ClassVar = {"intermediate": "intermediate", "output": "output_dense", "gate": "gate"}
+
+  def __init__(
+    self,
+    hidden_size: int,
+    intermediate_size: int,
+    ffn_type: str = "mlp",
+    activation: str = "gelu",
+    use_bias: bool = True,
+    initializer_range: float = 0.02,
+    name: str = "feed_forward",
+    **kwargs,
+  ):
+    """Creates the projections; see `FeedsForward.create_feed_forward`."""
+    super().__init__(name=name, **kwargs)
+    self.spec = SimpleNamespace(
+      hidden_size=hidden_size,
+      intermediate_size=intermediate_size,
+      ffn_type=ffn_type,
+      activation=activation,
+      use_bias=use_bias,
+      initializer_range=initializer_range,
+    )
+    self.create_feed_forward(
+      hidden_size,
+      intermediate_size,
+      ffn_type,
+      activation,
+      use_bias=use_bias,
+      initializer_range=initializer_range,
+    )
+
+  def build(self, input_shape):
+    """Creates the variables under the original's names."""
+    parent = self.path.rpartition("/")[0]
+    with scope_below(parent, "intermediate"):
+      self.intermediate.build(input_shape)
+      if self.gate_activation:
+        self.gate.build(input_shape)
+    with scope_below(parent, "output"):
+      self.output_dense.build((*input_shape[:-1], self.spec.intermediate_size))
+    self.built = True
+
+  def call(self, inputs):
+    """Transforms vectors: float `[..., hidden_size]` to the same shape."""
+    return self.feed_forward(inputs)
+
+  def compute_output_spec(self, inputs):
+    """Returns the shape and type of the output."""
+    return keras.KerasTensor(inputs.shape, self.compute_dtype)
+
+
+@register
+class TransformerLayer(Attends, FeedsForward, SpecLayer):
   """Self-attention and a feed-forward network, each with a residual sum and a normalization."""
+
+  retired: ClassVar = {
+    **{"attention_args": None, "ffn_args": None, "lambda_init": 0.8},
+    **{"use_stochastic_depth": False, "stochastic_depth_rate": 0.1},
+  }
 
   def __init__(
     self,
@@ -245,53 +373,47 @@ class TransformerLayer(SpecLayer):
     num_heads: int = 12,
     intermediate_size: int = 3072,
     attention_type: str = "multi_head",
-    attention_args: dict | None = None,
     normalization_type: str = "layer_norm",
     normalization_position: str = "post",
     ffn_type: str = "mlp",
-    ffn_args: dict | None = None,
     dropout_rate: float = 0.1,
     attention_dropout_rate: float = 0.1,
-    use_stochastic_depth: bool = False,
-    stochastic_depth_rate: float = 0.1,
     activation: str = "gelu",
     use_bias: bool = True,
     initializer_range: float = 0.02,
     layer_norm_eps: float = LAYER_NORM_EPSILON,
     window_size: int = 8,
     n_kv_head: int | None = None,
-    lambda_init: float = 0.8,
     model_type: str = "bert",
     **kwargs,
   ):
-    """Creates the sub-layers.
+    """Creates the sublayers.
 
     Args:
       hidden_size: W.
       num_heads: attention heads; must divide `hidden_size`.
       intermediate_size: width inside the feed-forward network.
       attention_type: one of `attention.ATTENTION_TYPES`.
-      attention_args: further arguments of the attention.
       normalization_type: one of `building_blocks.NORMALIZATION_TYPES`.
       normalization_position: `post`, as in the original: normalize the residual sum; or `pre`:
-        normalize the input of each sub-layer.
-      ffn_type: one of `building_blocks.FFN_TYPES`.
-      ffn_args: further arguments of the network.
-      dropout_rate: dropout of each sub-layer's output.
+        normalize the input of each half.
+      ffn_type: one of `FFN_TYPES`.
+      dropout_rate: dropout of the output of each half.
       attention_dropout_rate: dropout of attention probabilities.
-      use_stochastic_depth: skip sub-layers at random in training (arXiv:1603.09382).
-      stochastic_depth_rate: probability of skipping, independent for each example.
       activation: activation of the feed-forward network, see `building_blocks.ACTIVATIONS`.
       use_bias: whether matrix products have a bias.
       initializer_range: standard deviation of the initial kernels.
       layer_norm_eps: epsilon of both normalizations.
       window_size: for `window`: number of visible tokens on each side.
       n_kv_head: for `group_query`: number of key and value heads; `num_heads` / 4 by default.
-      lambda_init: for `differential`: the initial weight of the subtracted map.
-      model_type: family of models that names the variables, see `bert/model/families.py`.
+      model_type: family of models, which decides the names of sublayers and variables.
       **kwargs: arguments of `keras.layers.Layer`.
+
+    Raises:
+      ValueError: a value is unknown, or sizes do not fit.
     """
     super().__init__(**kwargs)
+    require_one_of("attention_type", attention_type, ATTENTION_TYPES)
     require_one_of("normalization_position", normalization_position, NORMALIZATION_POSITIONS)
     require_one_of("model_type", model_type, tuple(families.FAMILIES))
     self.spec = SimpleNamespace(
@@ -299,57 +421,65 @@ class TransformerLayer(SpecLayer):
       num_heads=num_heads,
       intermediate_size=intermediate_size,
       attention_type=attention_type,
-      attention_args=attention_args,
       normalization_type=normalization_type,
       normalization_position=normalization_position,
       ffn_type=ffn_type,
-      ffn_args=ffn_args,
       dropout_rate=dropout_rate,
       attention_dropout_rate=attention_dropout_rate,
-      use_stochastic_depth=use_stochastic_depth,
-      stochastic_depth_rate=stochastic_depth_rate,
       activation=activation,
       use_bias=use_bias,
       initializer_range=initializer_range,
       layer_norm_eps=layer_norm_eps,
       window_size=window_size,
       n_kv_head=n_kv_head,
-      lambda_init=lambda_init,
       model_type=model_type,
     )
     self.family = families.FAMILIES[model_type]
-    self.names = self.family.layer
-    self.attention = create_attention(self.spec, self.dtype_policy)
-    self.feed_forward = create_feed_forward(self.spec, self.dtype_policy)
-    self.attention_norm = self._normalization(self.names.attention_norm)
-    self.output_norm = self._normalization(self.names.output_norm)
-    self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
-    self.skip = None
-    if use_stochastic_depth:
-      # One random number per example keeps or skips the whole sub-layer.
-      self.skip = Dropout(stochastic_depth_rate, noise_shape=(None, 1, 1), dtype=self.dtype_policy)
-
-  def _normalization(self, name: str):
-    return create_normalization(
-      self.spec.normalization_type,
-      self.spec.layer_norm_eps,
-      self.dtype_policy,
-      name=name.rpartition("/")[2],
+    self.places = arrangements.TRANSFORMER_LAYERS[model_type]
+    dense = {"initializer_range": initializer_range, "use_bias": use_bias}
+    self.create_projections(
+      hidden_size,
+      num_heads,
+      attention_dropout_rate,
+      **attention_arguments(attention_type, num_heads, window_size, n_kv_head),
+      **dense,
     )
+    self.create_feed_forward(hidden_size, intermediate_size, ffn_type, activation, **dense)
+    for role in ("attention_norm", "output_norm"):
+      name = getattr(self.family.layer, role).rpartition("/")[2]
+      norm = create_normalization(normalization_type, layer_norm_eps, self.dtype_policy, name)
+      self.place(role, norm)
+    dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
+    for role in ("dropout", "output_dropout"):  # one sequence of random numbers for both halves
+      self.place(role, dropout)
+
+  def scopes(self) -> dict[str, str]:
+    """Returns the scope of each layer with variables, by role."""
+    names = self.family.layer
+    inner = names.intermediate.rpartition("/")[0]
+    scopes = dict.fromkeys(("query", "key", "value"), names.attention)
+    for role in ("attention_output", "attention_norm", "intermediate", "output", "output_norm"):
+      scopes[role] = getattr(names, role).rpartition("/")[0]
+    return {**scopes, "gate": inner} if self.gate_activation else scopes
 
   def build(self, input_shape=None):
     """Creates the variables under the original's names."""
     del input_shape
-    shape = (None, None, self.spec.hidden_size)
-    for part, name in (
-      (self.attention, self.names.attention),
-      (self.attention_norm, self.names.attention_norm),
-      (self.output_norm, self.names.output_norm),
-    ):
-      with scope_below(self.path, name.rpartition("/")[0]):
-        part.build(shape)
-    self.feed_forward.build(shape)
+    for role, scope in self.scopes().items():
+      width = self.spec.intermediate_size if role == "output" else self.spec.hidden_size
+      with scope_below(self.path, scope):
+        self.part(role).build((None, None, width))
     self.built = True
+
+  @property
+  def variables(self):
+    """All variables, normalizations last: the order of an optimizer's state in files."""
+    return sorted(super().variables, key=_is_of_a_normalization)
+
+  @property
+  def weights(self):
+    """Those of them that `set_weights` takes, in the same order."""
+    return sorted(super().weights, key=_is_of_a_normalization)
 
   def call(self, hidden_states, attention_mask=None, training=None, head_mask=None, rows=None):
     """Transforms the vectors of each sequence.
@@ -358,7 +488,7 @@ class TransformerLayer(SpecLayer):
       hidden_states: `[B, S, W]`; with `rows` `[1, M, W]`.
       attention_mask: `[B, S]` or `[B, S, S]`, 0 for hidden tokens; none by default.
       training: whether to apply dropout.
-      head_mask: float `[N]`, see `SelfAttention`.
+      head_mask: float `[N]`, by which the heads' probabilities are multiplied; none by default.
       rows: where the vectors stand in their sequences, if padding was left out.
 
     Returns:
@@ -366,44 +496,199 @@ class TransformerLayer(SpecLayer):
     """
 
     def attend(x):
-      return self.attention(
-        x, attention_mask=attention_mask, training=training, head_mask=head_mask, rows=rows
-      )
+      x = self.attend(x, attention_mask, head_mask, rows)
+      drops = self.family.drops_attention_output
+      return self.part("dropout")(x, training=training) if drops else x
 
     def feed_forward(x):
-      return self.feed_forward(x)
+      return self.part("output_dropout")(self.feed_forward(x), training=training)
 
-    drops = self.family.drops_attention_output
-    hidden_states = self._add(hidden_states, attend, self.attention_norm, training, drops)
-    return self._add(hidden_states, feed_forward, self.output_norm, training)
+    hidden_states = self._add(hidden_states, attend, self.part("attention_norm"))
+    return self._add(hidden_states, feed_forward, self.part("output_norm"))
 
-  @property
-  def is_positionwise(self) -> bool:
-    """Whether padding changes nothing but itself, and each position is computed by itself."""
-    spec = self.spec
-    return (
-      self.attention.spec.window_size is None
-      and spec.normalization_type != "batch_norm"
-      and not spec.use_stochastic_depth
-    )
+  def _add(self, residual, half, norm):
+    if self.spec.normalization_position == "pre":
+      return residual + half(norm(residual))
+    return norm(residual + half(residual))
 
   def attention_maps(self, hidden_states, attention_mask=None):
     """Computes the attention probabilities of `call` with the same arguments: `[B, N, S, S]`."""
     if self.spec.normalization_position == "pre":
-      hidden_states = self.attention_norm(hidden_states)
-    return self.attention.attention_maps(hidden_states, attention_mask)
-
-  def _add(self, residual, sublayer, norm, training, drops=True):
-    pre = self.spec.normalization_position == "pre"
-    update = sublayer(norm(residual) if pre else residual)
-    if drops:
-      update = self.dropout(update, training=training)
-    if self.skip is not None:
-      update = self.skip(update, training=training)
-    return residual + update if pre else norm(residual + update)
+      hidden_states = self.part("attention_norm")(hidden_states)
+    return super().attention_maps(hidden_states, attention_mask)
 
   def compute_output_spec(
     self, hidden_states, attention_mask=None, training=None, head_mask=None, rows=None
   ):
     """Returns the shape and type of the output."""
     return keras.KerasTensor(hidden_states.shape, self.compute_dtype)
+
+  def load_own_variables(self, store):
+    """Loads a file, perhaps one that was written when the sublayers had other places."""
+    if group := older_files.group(store, "feed_forward"):
+      older_files.read_layer(self, group)
+    else:
+      super().load_own_variables(store)
+
+
+def _is_of_a_normalization(variable: keras.Variable) -> bool:
+  return "LayerNorm" in variable.path
+
+
+class LayerGroup(TorchModule, keras.layers.Layer):
+  """Layers of ALBERT that are computed one after the other, perhaps several times.
+
+  Attributes:
+    albert_layers: the layers.
+  """
+
+  def __init__(self, layers: Sequence[TransformerLayer], **kwargs):
+    super().__init__(**kwargs)
+    self.albert_layers = list(layers)
+    self.built = True
+
+  def call(self, hidden_states, attention_mask=None, training=None):
+    """Transforms the vectors of each sequence: `[B, S, W]` to the same shape."""
+    for layer in self.albert_layers:
+      hidden_states = layer(hidden_states, attention_mask=attention_mask, training=training)
+    return hidden_states
+
+
+class Encoder(TorchModule, keras.layers.Layer):
+  """The transformer layers of a BERT.
+
+  Attributes:
+    layer: the layers, each once.
+    albert_layer_groups: the same in groups, in a family whose layers share weights.
+    embedding_hidden_mapping_in: ALBERT's projection of the embeddings, or None.
+    LayerNorm: of the last output where layers normalize their inputs, or None.
+  """
+
+  def __init__(
+    self,
+    layers: Sequence[TransformerLayer],
+    scopes: Sequence[str],
+    group_size: int | None = None,
+    projection: keras.layers.Dense | None = None,
+    norm: keras.layers.Layer | None = None,
+    **kwargs,
+  ):
+    """Takes the layers.
+
+    Args:
+      layers: each once.
+      scopes: the scope of the variables of each layer, in order of computation.
+      group_size: number of layers in a group that shares its weights.
+      projection: of the embeddings.
+      norm: of the last output.
+      **kwargs: arguments of `keras.layers.Layer`.
+    """
+    super().__init__(**kwargs)
+    self._scopes = list(dict.fromkeys(scopes))
+    self._schedule = [self._scopes.index(scope) for scope in scopes]
+    self.embedding_hidden_mapping_in = projection
+    self.layer = list(layers)
+    if group_size:
+      self.albert_layer_groups = [
+        LayerGroup(layers[i : i + group_size], name=f"group_{i // group_size}")
+        for i in range(0, len(layers), group_size)
+      ]
+    self.LayerNorm = norm
+
+  def build(self, input_shape=None):
+    """Creates the variables under the original's names."""
+    width = self.layer[0].spec.hidden_size
+    if self.embedding_hidden_mapping_in is not None:
+      self.embedding_hidden_mapping_in.build(input_shape)
+    for layer, scope in zip(self.layer, self._scopes, strict=True):
+      with scope_below(self.path, scope.rpartition("/")[0]):
+        layer.build((None, None, width))
+    if self.LayerNorm is not None:
+      self.LayerNorm.build((None, None, width))
+    self.built = True
+
+  @property
+  def schedule(self) -> list[TransformerLayer]:
+    """The layers in order of computation."""
+    return [self.layer[index] for index in self._schedule]
+
+  def call(
+    self,
+    hidden_states,
+    attention_mask=None,
+    head_mask=None,
+    output_attentions=False,
+    output_hidden_states=False,
+    training=None,
+    rows=None,
+  ):
+    """Transforms embeddings by all layers.
+
+    Args:
+      hidden_states: `[B, S, W]`, ALBERT's `[B, S, E]`; with `rows` `[1, M, W]`.
+      attention_mask: `[B, S]`, 0 for hidden tokens; none by default.
+      head_mask: float `[N]`, or `[L, N]` for each of L layers; none by default.
+      output_attentions: whether to return `attentions`; they are computed once more.
+      output_hidden_states: whether to return `hidden_states`.
+      training: whether to apply dropout.
+      rows: where the vectors stand in their sequences, if padding was left out.
+
+    Returns:
+      A dict of `last_hidden_state` `[B, S, W]`, and what is asked for: see `BERT.call`.
+    """
+    rows = rows or AllRows()
+    if self.embedding_hidden_mapping_in is not None:
+      hidden_states = self.embedding_hidden_mapping_in(hidden_states)
+    states, layers = [hidden_states], self.schedule
+    head_masks = _for_layers(head_mask, len(layers))
+    for layer, mask in zip(layers, head_masks, strict=True):
+      state = layer(
+        states[-1], attention_mask=attention_mask, training=training, head_mask=mask, rows=rows
+      )
+      states.append(state)
+    outputs = {}
+    if output_attentions:
+      outputs["attentions"] = tuple(
+        layer.attention_maps(x, attention_mask)
+        * (1.0 if mask is None else ops.cast(mask, self.compute_dtype)[:, None, None])
+        for layer, x, mask in zip(layers, states[:-1], head_masks, strict=True)
+      )
+    if self.LayerNorm is not None:
+      states[-1] = self.LayerNorm(states[-1])
+    states[-1] = rows.restore(states[-1])
+    if output_hidden_states:
+      outputs["hidden_states"] = tuple(states)
+    return {"last_hidden_state": states[-1], **outputs}
+
+
+def _for_layers(head_mask, count: int) -> list:
+  """Splits a head mask, `[N]` or `[L, N]`, into that of each of L layers; None for none."""
+  if head_mask is None:
+    return [None] * count
+  head_mask = ops.convert_to_tensor(head_mask)
+  if len(head_mask.shape) == 1:
+    return [head_mask] * count
+  if head_mask.shape[0] != count:
+    raise ValueError(f"head_mask has {head_mask.shape[0]} rows; the model has {count} layers.")
+  return list(ops.unstack(head_mask, count))
+
+
+class Pooler(TorchModule, keras.layers.Layer):
+  """Computes a vector of a text from that of its first token, by a dense layer and a tanh.
+
+  Attributes:
+    dense: the layer.
+  """
+
+  def __init__(self, width: int, initializer_range: float, name: str = "pooler", **kwargs):
+    super().__init__(name=name, **kwargs)
+    self.dense = create_dense(width, "dense", self.dtype_policy, initializer_range, "tanh")
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    self.dense.build((None, input_shape[-1]))
+    self.built = True
+
+  def call(self, hidden_states):
+    """Computes `[B, W]` of `[B, S, W]`."""
+    return self.dense(hidden_states[:, 0])

@@ -7,32 +7,26 @@ They are Keras models: `compile`, `fit`, `predict` and `.keras` files work, and 
 logits. Weights, including those of the head if present, are loaded from original checkpoints or
 from folders that transformers saved.
 
-A model is an encoder and the heads in its class's `heads`; `PretrainedModel` does the rest.
+A model is an encoder, `bert`, and layers under the names that transformers 4's TensorFlow classes
+give them: `dropout`, `classifier`, `qa_outputs`, `mlm` and so on; `PretrainedModel` does the rest.
 
 Letters in shapes: B = batch size, S = sequence length, W = width, C = number of labels, N = number
 of choices, P = positions to predict, V = vocabulary size.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
 from keras import ops
 
+from bert.checkpoints import keras_model, model_source
 from bert.checkpoints import loading as weights
-from bert.checkpoints import model_source
 from bert.checkpoints.load_report import LoadReport
-from bert.keras3 import padding
-from bert.keras3.building_blocks import register
+from bert.keras3 import arrangements, older_files, padding, parts
+from bert.keras3.building_blocks import Dropout, Transposed, create_dense, register
 from bert.keras3.encoder import BERT, gather_inputs
-from bert.keras3.heads import (
-  EncoderHead,
-  MultipleChoiceHead,
-  QuestionAnsweringHead,
-  TextClassificationHead,
-  TokenClassificationHead,
-)
 from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.outputs import (
   BertOutput,
@@ -41,75 +35,123 @@ from bert.keras3.outputs import (
   SpanOutput,
   with_extras,
 )
-from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
+from bert.keras3.pretraining_heads import (
+  ClassificationHead,
+  MaskedLMHead,
+  NextSentenceHead,
+  ReplacedTokensHead,
+  SequenceSummary,
+  masked_lm_arguments,
+)
 from bert.keras3.saving import Savable
 from bert.keras3.sizes import arguments_from_config
 from bert.keras3.tasks import SparseCrossentropy
 from bert.keras3.torch_modules import TorchModule
+from bert.model import families
 from bert.model.configuration import BertConfig
 
 
 class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
-  """Base of the models below: an encoder and heads.
+  """Base of the models below: an encoder and what its outputs go through.
 
   Attributes:
-    bert: the encoder.
-    heads: attribute of the model -> class of the head in it.
-    output_class: the named tuple of the heads' logits.
+    bert: the encoder, also under the name of its family: `roberta`, `distilbert` and so on.
+    reads_pooler: whether the encoder needs a pooler; one that is given may have it anyway.
+    reads_padding: whether an output depends on vectors of padding.
     is_generator: whether it is the generator of the two models in ELECTRA's checkpoints.
     optional_variables: not reported if missing in a checkpoint.
-    layer_arguments: arguments of the constructor that are layers in a saved model.
   """
 
-  heads: ClassVar[Mapping[str, type[EncoderHead]]] = {}
-  output_class: ClassVar[Callable[..., Any]] = LogitsOutput
+  reads_pooler: ClassVar[bool] = True
+  reads_padding: bool = True
   is_generator = False
   optional_variables: tuple[str, ...] = ()
-  layer_arguments: tuple[str, ...] = ("config",)
 
-  def __init__(
-    self,
-    config: BERT | BertConfig | dict,
-    num_labels: int | None = None,
-    *,
-    head: EncoderHead | None = None,
-    **kwargs,
-  ):
+  def __init__(self, config: BERT | BertConfig | dict, num_labels: int | None = None, **kwargs):
     """Creates the model, with random weights.
 
     Args:
       config: the encoder, its `BertConfig`, or a dictionary with the keys of one.
       num_labels: C, for classification models; by default that of the config, or 2.
-      head: of a model with one head: this head, instead of a new one.
       **kwargs: arguments of `keras.Model`.
 
     Raises:
       ValueError: `num_labels` is below 1, `config` is a name, or the encoder's family has no such
-        head.
+        model.
     """
     super().__init__(**kwargs)
-    self.bert = _as_bert(config, self.reads_pooler())
+    self.bert = _as_bert(config, self.reads_pooler)
     self.num_labels = num_labels or getattr(config, "num_labels", None) or 2
     if self.num_labels < 1:
       raise ValueError(f"num_labels is {num_labels}; it must be at least 1.")
-    for name, head_class in self.heads.items():
-      setattr(self, name, head or head_class.for_encoder(self.bert, self.num_labels))
+    self.create_head()
     self.build()
 
-  @classmethod
-  def reads_pooler(cls) -> bool:
-    """Checks whether the encoder needs a pooler; one that is given may have it anyway."""
-    return not cls.heads or any(head.reads_pooler for head in cls.heads.values())
+  def create_head(self) -> None:
+    """Creates the layers behind the encoder.
+
+    Raises:
+      ValueError: models of the encoder's family have no such head.
+    """
 
   def build(self, input_shape=None):
-    """Creates the heads' variables; those of the encoder already exist."""
+    """Creates the variables of these layers; those of the encoder already exist."""
     del input_shape
-    for head in self._heads():
-      head.build_for(self.bert)
+    for layer in self.layers:
+      if not layer.built:
+        layer.build((None, None, self.bert.hidden_size))
     self.built = True
 
-  def _heads(self) -> list[EncoderHead]:
-    return [getattr(self, name) for name in self.heads]
+  def dropout_rate(self, kind: str = "") -> float:
+    """Returns the rate of dropout before the scores.
+
+    Args:
+      kind: `texts` or `choices`, for which families have rates of their own.
+    """
+    hidden = self.bert.family.hidden_layers.get(kind)
+    return getattr(self.bert, (hidden and hidden.dropout_key) or "hidden_dropout_prob")
+
+  def create_scores(self, units: int, name: str, head: str) -> keras.layers.Dense:
+    """Creates a layer of scores.
+
+    Args:
+      units: number of scores.
+      name: of the layer.
+      head: its class in `keras_model`, which decides the initial values.
+    """
+    is_glorot = keras_model.is_dense(head, self.bert.family)
+    initializer_range = None if is_glorot else self.bert.initializer_range
+    return create_dense(units, name, self.dtype_policy, initializer_range)
+
+  def score_variables(self, head: str, scores, hidden=None) -> dict[str, Any]:
+    """Returns the variables of a head by their names in the original's checkpoints.
+
+    Args:
+      head: its class in `keras_model`.
+      scores: its dense layer of scores.
+      hidden: the dense layer before it.
+    """
+    family = self.bert.family
+    names = keras_model.variable_names(head, family)
+    is_dense = keras_model.is_dense(head, family)
+    kernel = scores.kernel if is_dense else Transposed(scores.kernel)
+    found = dict(zip(names[""], (kernel, scores.bias), strict=True))
+    if hidden is not None:
+      found |= zip(names["hidden"], (hidden.kernel, hidden.bias), strict=True)
+    return found
+
+  def head_variables(self) -> dict[str, Any]:
+    """Returns the variables behind the encoder by their names in the original's checkpoints."""
+    return {}
+
+  def older_heads(self) -> list[tuple[keras.layers.Layer, bool, tuple[str, ...]]]:
+    """Lists layers, whether their matrix was transposed in files, and their places there."""
+    return []
+
+  def load_own_variables(self, store):
+    """Loads a file, perhaps one that was written when layers had other places."""
+    if not older_files.read_model(self, store):
+      super().load_own_variables(store)
 
   def call(
     self,
@@ -156,13 +198,16 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     )
 
   def _encode(self, inputs, **arguments):
-    """Calls the encoder; a model may add to the outputs what its heads need."""
-    return self.bert(inputs, **self._padding_arguments(), **arguments)
+    """Calls the encoder; a model may add to the outputs what its layers need."""
+    return self._call_encoder(inputs, **self._padding_arguments(), **arguments)
+
+  def _call_encoder(self, inputs, **arguments):
+    return self.bert(inputs, **arguments)
 
   def _padding_arguments(self) -> dict[str, bool]:
-    """Returns what tells the encoder, in a step of `fit`, that no head reads padding."""
-    reads_padding = not self.heads or any(head.reads_padding for head in self._heads())
-    return {"reads_padding": False} if padding.is_left_out() and not reads_padding else {}
+    """Returns what tells the encoder, in a step of `fit`, that no output depends on padding."""
+    left_out = padding.is_left_out() and not self.reads_padding
+    return {"reads_padding": False} if left_out else {}
 
   def train_step(self, *args, **kwargs):
     """Makes a step; see `padding.py` for what is left out of it."""
@@ -180,7 +225,8 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
       return super().predict_step(*args, **kwargs)
 
   def _outputs(self, outputs):
-    return self.output_class(*(head.score(self.bert, outputs) for head in self._heads()))
+    """Computes the model's output of the encoder's."""
+    raise NotImplementedError
 
   def _loss(self, outputs, labels):
     if not hasattr(outputs, "logits"):
@@ -220,7 +266,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     if cls.is_generator and config.family.has_generator:
       shapes, _ = weights.open_weights(path)
       config = config.generator_config() if weights.has_generator(shapes) else config
-    arguments = {**arguments_from_config(config), "add_pooler": cls.reads_pooler(), **overrides}
+    arguments = {**arguments_from_config(config), "add_pooler": cls.reads_pooler, **overrides}
     model = cls(BERT(**arguments), num_labels=num_labels)
     model.load_pretrained_weights(path)
     return model
@@ -232,12 +278,9 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     variables = self.checkpoint_variables()
     return weights.load(variables, path, skip_mismatch, self.optional_variables)
 
-  def checkpoint_variables(self) -> dict[str, keras.Variable]:
+  def checkpoint_variables(self) -> dict[str, Any]:
     """Returns the variables by their names in the original's checkpoints."""
-    variables = dict(self.bert.checkpoint_variables())
-    for head in self._heads():
-      variables.update(head.checkpoint_variables())
-    return variables
+    return {**self.bert.checkpoint_variables(), **self.head_variables()}
 
   @property
   def config(self) -> BertConfig:
@@ -246,23 +289,52 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     vars(config).update(num_labels=self.num_labels)
     return config
 
+  def get_input_embeddings(self):
+    """Returns the layer with the word embeddings."""
+    return self.bert.embeddings
+
+  def set_input_embeddings(self, value) -> None:
+    """Replaces the word embeddings, by which words are scored, too; see `BERT`."""
+    self.bert.set_input_embeddings(value)
+    words = getattr(self, "words", None)
+    if words is not None and words.spec.vocab_size != self.bert.vocab_size:
+      words.resize_vocabulary(self.bert.vocab_size)
+
   def num_parameters(self) -> int:
     """Returns the number of parameters."""
     return self.count_params()
 
   def get_config(self):
     """Returns the constructor's arguments."""
-    bert = keras.saving.serialize_keras_object(self.bert)
-    return {**super().get_config(), "config": bert, "num_labels": self.num_labels}
+    config = {"config": keras.saving.serialize_keras_object(self.bert)}
+    config |= {"num_labels": self.num_labels, "parts": parts.described(self)}
+    return {**super().get_config(), **config}
 
   @classmethod
   def from_config(cls, config, custom_objects=None):
-    """Creates the model of a config."""
-    layers = {
-      name: keras.saving.deserialize_keras_object(config[name], custom_objects)
-      for name in cls.layer_arguments
-    }
-    return cls(**{**config, **layers})
+    """Creates the model of a config, perhaps one that was written before."""
+    config = dict(config)
+    found = config.pop("parts", {})
+    config["config"] = keras.saving.deserialize_keras_object(config["config"], custom_objects)
+    model = cls(**config)
+    parts.restore(model, found)
+    return model
+
+
+def _named(family: str) -> property:
+  """Makes the property with the encoder of models of a family."""
+
+  def encoder(model) -> BERT:
+    if model.bert.model_type != family:
+      raise AttributeError(f"{type(model).__name__} has a {model.bert.model_type}, not a {family}.")
+    return model.bert
+
+  return property(encoder, lambda model, bert: setattr(model, "bert", bert))
+
+
+for _family in families.FAMILIES:
+  if _family != "bert":
+    setattr(PretrainedModel, _family, _named(_family))
 
 
 def _as_bert(config, add_pooler: bool) -> BERT:
@@ -307,16 +379,94 @@ class BertModel(PretrainedModel):
     return with_extras(found, hidden_states=outputs.get("hidden_states"))
 
 
+class _ScoresWords(PretrainedModel):
+  """Base of models that score the vocabulary; `words` is their head."""
+
+  def create_words(self) -> None:
+    """Creates the head under the family's name."""
+    bert = self.bert
+    name, _ = arrangements.MASKED_LM_HEADS[bert.model_type]
+    arguments = {**masked_lm_arguments(bert.config), "input_embeddings": bert.embeddings}
+    setattr(self, name, MaskedLMHead(**arguments, name="predictions", dtype=self.dtype_policy))
+
+  @property
+  def words(self) -> MaskedLMHead:
+    """The head."""
+    return getattr(self, arrangements.MASKED_LM_HEADS[self.bert.model_type][0])
+
+  def head_variables(self) -> dict[str, Any]:
+    """Returns the variables of the head by their names in the original's checkpoints."""
+    return {**super().head_variables(), **self.words.checkpoint_variables()}
+
+  def older_heads(self):
+    """Lists the head; see the base."""
+    return [*super().older_heads(), (self.words, False, ("masked_lm_head",))]
+
+  def score_words(self, outputs):
+    """Scores the tokens at `masked_lm_positions` in the encoder's outputs, or all."""
+    table = self.bert.embeddings.word_embeddings
+    return self.words(outputs["last_hidden_state"], table, outputs.get("masked_lm_positions"))
+
+
+class _ScoresSentences(PretrainedModel):
+  """Base of models that score pairs of segments; `sentences` is their head."""
+
+  def create_sentences(self, units: int = 2) -> None:
+    """Creates the head under the family's name.
+
+    Raises:
+      ValueError: the family has none.
+    """
+    bert = self.bert
+    if bert.model_type not in arrangements.SENTENCE_HEADS:
+      raise ValueError(
+        f"{bert.family.title} has no pairs of sentences in pre-training; its head for words is in "
+        "BertForMaskedLM."
+      )
+    name, _ = arrangements.SENTENCE_HEADS[bert.model_type]
+    head = NextSentenceHead(
+      units,
+      self.dropout_rate("sentences"),
+      bert.initializer_range,
+      bert.model_type,
+      name="seq_relationship",
+      dtype=self.dtype_policy,
+    )
+    setattr(self, name, head)
+
+  def dropout_rate(self, kind: str = "") -> float:
+    """Returns the rate of dropout before the scores; there is none before those of pairs."""
+    return 0.0 if kind == "sentences" else super().dropout_rate(kind)
+
+  @property
+  def sentences(self) -> NextSentenceHead:
+    """The head."""
+    return getattr(self, arrangements.SENTENCE_HEADS[self.bert.model_type][0])
+
+  def head_variables(self) -> dict[str, Any]:
+    """Returns the variables of the head by their names in the original's checkpoints."""
+    return {**super().head_variables(), **self.sentences.checkpoint_variables()}
+
+  def older_heads(self):
+    """Lists the head; see the base."""
+    names = ("next_sentence_head", "sentence_order_head")
+    return [*super().older_heads(), (self.sentences.part("scores"), True, names)]
+
+
 @register
-class BertForMaskedLM(PretrainedModel):
+class BertForMaskedLM(_ScoresWords):
   """Scores the vocabulary for each token: `logits` `[B, S, V]`. Of ELECTRA it is the generator.
 
   With `masked_lm_positions`, int `[B, P]`, in a dictionary of inputs, only for the tokens there:
   `[B, P, V]`.
   """
 
-  heads: ClassVar = {"predictions": MaskedLMHead}
+  reads_pooler = False
   is_generator = True
+
+  def create_head(self) -> None:
+    """Creates `mlm`, or the family's."""
+    self.create_words()
 
   def _encode(self, inputs, **arguments):
     positions = None
@@ -325,20 +475,35 @@ class BertForMaskedLM(PretrainedModel):
       positions = inputs.pop("masked_lm_positions", None)
     return {**super()._encode(inputs, **arguments), "masked_lm_positions": positions}
 
+  def _outputs(self, outputs):
+    return LogitsOutput(self.score_words(outputs))
+
 
 @register
-class BertForNextSentencePrediction(PretrainedModel):
+class BertForNextSentencePrediction(_ScoresSentences):
   """Predicts whether the second segment follows the first: `logits` `[B, 2]`, class 0 if so."""
 
-  heads: ClassVar = {"seq_relationship": NextSentenceHead}
+  reads_padding = False
+
+  def create_head(self) -> None:
+    """Creates `nsp`."""
+    self.create_sentences()
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.sentences(outputs["pooler_output"]))
 
 
 @register
-class BertForPreTraining(PretrainedModel):
+class BertForPreTraining(_ScoresWords, _ScoresSentences):
   """Has both heads of pre-training; returns a `PreTrainingOutput`."""
 
-  heads: ClassVar = {"predictions": MaskedLMHead, "seq_relationship": NextSentenceHead}
-  output_class = PreTrainingOutput
+  def create_head(self) -> None:
+    """Creates `mlm` and `nsp`, or ALBERT's `predictions` and `sop_classifier`."""
+    self.create_words()
+    self.create_sentences()
+
+  def _outputs(self, outputs):
+    return PreTrainingOutput(self.score_words(outputs), self.sentences(outputs["pooler_output"]))
 
   def call(self, input_ids, *args, training=None, labels=None, next_sentence_label=None, **kwargs):
     """Computes as the base; the loss, of tokens and of sentences, needs both kinds of labels."""
@@ -358,7 +523,29 @@ class BertForReplacedTokens(PretrainedModel):
   Labels are int `[B, S]`: 1 for a replaced token, 0 for the original one, negative for none.
   """
 
-  heads: ClassVar = {"discriminator": ReplacedTokensHead}
+  reads_pooler = False
+
+  def create_head(self) -> None:
+    """Creates `discriminator_predictions`."""
+    bert = self.bert
+    if not bert.family.has_generator:
+      raise ValueError(f"{bert.family.title} has no head for replaced words; ELECTRA has.")
+    self.discriminator_predictions = ReplacedTokensHead(
+      bert.hidden_act, bert.initializer_range, name="discriminator", dtype=self.dtype_policy
+    )
+
+  def head_variables(self) -> dict[str, Any]:
+    """Returns the variables of the head by their names in the original's checkpoints."""
+    return self.discriminator_predictions.checkpoint_variables()
+
+  def older_heads(self):
+    """Lists the layers of the head; see the base."""
+    head = self.discriminator_predictions
+    dense = (head.dense, False, ("discriminator/dense",))
+    return [dense, (head.dense_prediction, False, ("discriminator/output_dense",))]
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.discriminator_predictions(outputs["last_hidden_state"]))
 
   def _loss(self, outputs, labels):
     labels = ops.convert_to_tensor(labels)
@@ -368,28 +555,143 @@ class BertForReplacedTokens(PretrainedModel):
     return _labelled_mean(ops.softplus(logits) - replaced * logits, labels)
 
 
+class _ScoresTexts(PretrainedModel):
+  """Base of models that score a text by one vector.
+
+  Their layers are those of the family in transformers: `dropout` and `classifier`, a dense layer;
+  with `pre_classifier` (DistilBERT), `sequence_summary` (ELECTRA) or the encoder's pooler (RoBERTa)
+  before it; or all of them in `classifier` (texts of RoBERTa and ELECTRA).
+
+  Attributes:
+    kind: `texts` or `choices`.
+    original: the class of the head in `keras_model`.
+  """
+
+  kind: ClassVar[str] = "texts"
+  original: ClassVar[str] = "TextClassificationHead"
+  reads_padding = False
+
+  def create_classifier(self, units: int) -> None:
+    """Creates the layers, for `units` scores."""
+    bert, policy = self.bert, self.dtype_policy
+    layer, rate = bert.family.hidden_layers.get(self.kind), self.dropout_rate(self.kind)
+    arguments = {"initializer_range": bert.initializer_range, "dtype": policy}
+    if layer is not None and layer.scope == "classifier/dense":
+      self.classifier = ClassificationHead(
+        bert.hidden_size, units, layer.activation, rate, name="classifier", **arguments
+      )
+      return
+    if layer is not None and layer.scope == "roberta/pooler/dense":
+      bert.require_pooler()
+    self.dropout = Dropout(0.0 if layer and not layer.scope else rate, dtype=policy)
+    pre_classifier = None
+    if layer is not None and layer.scope == "pre_classifier":
+      pre_classifier = create_dense(
+        bert.hidden_size, "pre_classifier", activation=layer.activation, **arguments
+      )
+    if layer is not None and layer.scope == "sequence_summary":
+      self.dropout.rate = 0.0  # the summary has its own
+      self.sequence_summary = SequenceSummary(
+        bert.hidden_size, name="sequence_summary", **self.summary(rate), **arguments
+      )
+    # Before the layer that precedes it, as in the state of optimizers in files.
+    self.classifier = self.create_scores(units, "classifier", self.original)
+    if pre_classifier is not None:
+      self.pre_classifier = pre_classifier
+    self.activation = None
+    if layer is not None and not layer.scope:
+      self.activation = keras.layers.Activation(layer.activation, dtype=policy)
+
+  def summary(self, rate: float) -> dict[str, Any]:
+    """Returns the arguments of ELECTRA's `SequenceSummary`; `rate` is that of dropout."""
+    return {"last_rate": rate}
+
+  def score_texts(self, outputs, training=None):
+    """Computes `[B, units]` of the encoder's outputs."""
+    layer = self.bert.family.hidden_layers.get(self.kind)
+    if layer is not None and layer.scope == "classifier/dense":  # perhaps replaced by the user
+      return ops.cast(self.classifier(outputs["last_hidden_state"]), "float32")
+    if hasattr(self, "sequence_summary"):
+      vector = self.sequence_summary(outputs["last_hidden_state"])
+    else:
+      vector = outputs["pooler_output"]
+    for layer in (getattr(self, "pre_classifier", None), self.activation):
+      vector = vector if layer is None else layer(vector)
+    return ops.cast(self.classifier(self.dropout(vector)), "float32")
+
+  def _layers_of_scores(self):
+    """Returns the dense layers: that of the scores, and that before it or None."""
+    if isinstance(self.classifier, ClassificationHead):
+      return self.classifier.out_proj, self.classifier.dense
+    if hasattr(self, "sequence_summary"):
+      return self.classifier, self.sequence_summary.summary
+    layer = self.bert.family.hidden_layers.get(self.kind)
+    if layer is not None and layer.scope == "roberta/pooler/dense":
+      return self.classifier, self.bert.pooler.dense
+    return self.classifier, getattr(self, "pre_classifier", None)
+
+  def head_variables(self) -> dict[str, Any]:
+    """Returns the variables of the layers by their names in the original's checkpoints."""
+    return self.score_variables(self.original, *self._layers_of_scores())
+
+  def older_heads(self):
+    """Lists the layers; see the base."""
+    scores, hidden = self._layers_of_scores()
+    transposed = not keras_model.is_dense(self.original, self.bert.family)
+    found = [(scores, transposed, ("classifier",))]
+    return found if hidden is None else [*found, (hidden, False, ("classifier/hidden",))]
+
+
 @register
-class BertForSequenceClassification(PretrainedModel):
+class BertForSequenceClassification(_ScoresTexts):
   """Predicts a class for each text: `logits` `[B, C]`."""
 
-  heads: ClassVar = {"classifier": TextClassificationHead}
+  def create_head(self) -> None:
+    """Creates `dropout`, `classifier` and what the family has beside them."""
+    self.create_classifier(self.num_labels)
+
+  def _outputs(self, outputs):
+    return LogitsOutput(self.score_texts(outputs))
 
 
 @register
 class BertForTokenClassification(PretrainedModel):
   """Predicts a class for each token: `logits` `[B, S, C]`."""
 
-  heads: ClassVar = {"classifier": TokenClassificationHead}
+  reads_pooler = False
+
+  def create_head(self) -> None:
+    """Creates `dropout` and `classifier`."""
+    self.dropout = Dropout(self.dropout_rate(), dtype=self.dtype_policy)
+    self.classifier = self.create_scores(self.num_labels, "classifier", "TokenClassificationHead")
+
+  def head_variables(self) -> dict[str, Any]:
+    """Returns the variables of `classifier` by their names in the original's checkpoints."""
+    return self.score_variables("TokenClassificationHead", self.classifier)
+
+  def older_heads(self):
+    """Lists `classifier`; see the base."""
+    transposed = not keras_model.is_dense("TokenClassificationHead", self.bert.family)
+    return [(self.classifier, transposed, ("classifier",))]
+
+  def _outputs(self, outputs):
+    logits = self.classifier(self.dropout(outputs["last_hidden_state"]))
+    return LogitsOutput(ops.cast(logits, "float32"))
 
 
 @register
-class BertForMultipleChoice(PretrainedModel):
+class BertForMultipleChoice(_ScoresTexts):
   """Chooses one of N texts: inputs `[B, N, S]`, `logits` `[B, N]`, labels int `[B]`."""
 
-  heads: ClassVar = {"classifier": MultipleChoiceHead}
+  kind = "choices"
+  original = "MultipleChoiceHead"
   # All choices share this bias, so it stays zero; transformers saves it, this project does not.
   optional_variables = ("output_bias",)
   export_rank = 3
+
+  def create_head(self) -> None:
+    """Creates `dropout`, `classifier` and what the family has beside them."""
+    self.create_classifier(1)
 
   def _encode(
     self, inputs, attention_mask=None, token_type_ids=None, position_ids=None, **arguments
@@ -408,20 +710,33 @@ class BertForMultipleChoice(PretrainedModel):
     return {**super()._encode(flat, **arguments), "num_choices": num_choices}
 
   def _outputs(self, outputs):
-    outputs = dict(outputs)
-    num_choices = outputs.pop("num_choices")
-    scores = super()._outputs(outputs).logits  # [B * N]
-    return LogitsOutput(ops.reshape(scores, (-1, num_choices)))
+    scores = self.score_texts(outputs)  # [B * N, 1]
+    return LogitsOutput(ops.reshape(scores, (-1, outputs["num_choices"])))
 
 
 @register
 class BertForQuestionAnswering(PretrainedModel):
   """Scores each token as start and end position of an answer; returns a `SpanOutput`."""
 
-  heads: ClassVar = {"squad": QuestionAnsweringHead}
+  reads_pooler = False
+
+  def create_head(self) -> None:
+    """Creates `qa_outputs`, and `dropout` before it."""
+    self.dropout = Dropout(self.bert.qa_dropout or 0.0, dtype=self.dtype_policy)
+    self.qa_outputs = self.create_scores(2, "qa_outputs", "QuestionAnsweringHead")
+
+  def head_variables(self) -> dict[str, Any]:
+    """Returns the variables of `qa_outputs` by their names in the original's checkpoints."""
+    return self.score_variables("QuestionAnsweringHead", self.qa_outputs)
+
+  def older_heads(self):
+    """Lists `qa_outputs`; see the base."""
+    return [(self.qa_outputs, True, ("question_answering_head",))]
 
   def _outputs(self, outputs):
-    return SpanOutput(**self.squad(outputs))
+    scores = self.qa_outputs(self.dropout(outputs["last_hidden_state"]))
+    scores = ops.cast(scores, "float32")
+    return SpanOutput(scores[..., 0], scores[..., 1])
 
   def call(
     self, input_ids, *args, training=None, start_positions=None, end_positions=None, **kwargs
@@ -448,31 +763,14 @@ class ReturnsTensor(PretrainedModel if TYPE_CHECKING else object):  # type: igno
 
 @register
 class MaskedLanguageModel(ReturnsTensor, BertForMaskedLM):
-  """Scores the vocabulary for each token: float32 `[B, S, V]`; of `create_bert_with_head`.
+  """Scores the vocabulary for each token: float32 `[B, S, V]`; of `create_bert_with_head`."""
 
-  Attributes:
-    mlm: its `MaskedLMHead`.
-  """
-
-  heads: ClassVar = {"mlm": MaskedLMHead}
-  layer_arguments = ("bert", "mlm")
-
-  def __init__(self, bert: BERT, mlm: MaskedLMHead | None = None, **kwargs):
-    super().__init__(bert, head=mlm, **kwargs)
-
-  def get_config(self):
-    """Returns the constructor's arguments."""
-    config = super().get_config()
-    del config["num_labels"]
-    config["bert"] = config.pop("config")
-    return {**config, "mlm": keras.saving.serialize_keras_object(self.mlm)}
+  @classmethod
+  def from_config(cls, config, custom_objects=None):
+    """Creates the model of a config, perhaps one with other names for its layers."""
+    config = {name: value for name, value in config.items() if name != "mlm"}
+    config["config"] = config.pop("bert", None) or config["config"]
+    return super().from_config(config, custom_objects)
 
 
 AutoModel = BertModel
-TFBertModel = BertModel
-TFBertForMaskedLM = BertForMaskedLM
-TFBertForMultipleChoice = BertForMultipleChoice
-TFBertForNextSentencePrediction = BertForNextSentencePrediction
-TFBertForQuestionAnswering = BertForQuestionAnswering
-TFBertForSequenceClassification = BertForSequenceClassification
-TFBertForTokenClassification = BertForTokenClassification

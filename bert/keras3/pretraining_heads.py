@@ -1,11 +1,11 @@
-"""Heads of pre-training in Keras 3: masked tokens, replaced tokens, pairs of sentences.
+"""Layers of pre-training and of the models' heads: masked and replaced tokens, pairs, texts.
 
-  head = MaskedLMHead.for_encoder(bert)
+  head = MaskedLMHead(vocab_size=30522)
   logits = head(bert(inputs)["last_hidden_state"], bert.embeddings.word_embeddings)
   was_replaced = ReplacedTokensHead("gelu_erf")(bert(inputs)["last_hidden_state"])
 
 Letters in shapes: B = batch size, S = sequence length, P = masked positions, W = width, E = width
-of the embeddings, V = vocabulary size.
+of the embeddings, V = vocabulary size, C = number of classes.
 """
 
 import itertools
@@ -17,38 +17,27 @@ from keras import ops
 
 from bert.checkpoints import keras_model
 from bert.checkpoints.loading import original_names
+from bert.keras3 import arrangements, older_files
 from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
+  Dropout,
+  SpecLayer,
+  Transposed,
   create_dense,
   create_normalization,
+  get_activation,
   register,
   require_one_of,
   resize_rows,
 )
-from bert.keras3.heads import EncoderHead, TaskHead, pool
+from bert.keras3.torch_modules import TorchModule
 from bert.model import families
 from bert.model.configuration import BertConfig
 
 
-class TokensHead(EncoderHead):
-  """Base of the heads that are called with the encoder's `last_hidden_state` alone."""
-
-  def build_for(self, bert) -> None:
-    """Creates the variables for the outputs of a `BERT`, unless they exist."""
-    if not self.built:
-      self.build((None, None, bert.hidden_size))
-
-  def score(self, bert, outputs):
-    """Calls the head with the outputs of a `BERT`."""
-    del bert
-    return self(outputs["last_hidden_state"])
-
-
 @register
-class MaskedLMHead(TokensHead):
+class MaskedLMHead(arrangements.Arranged, SpecLayer):
   """Scores all tokens of the vocabulary; the word embeddings are the output weights."""
-
-  original = "MaskedLMHead"
 
   def __init__(
     self,
@@ -58,6 +47,7 @@ class MaskedLMHead(TokensHead):
     embedding_size: int | None = None,
     model_type: str = "bert",
     layer_norm_eps: float = LAYER_NORM_EPSILON,
+    input_embeddings: Any = None,
     **kwargs,
   ):
     """Creates the head.
@@ -67,8 +57,9 @@ class MaskedLMHead(TokensHead):
       hidden_act: activation of its dense layer.
       initializer_range: standard deviation of the initial kernel.
       embedding_size: E, width of the word embeddings; W by default.
-      model_type: the encoder's family, which names the variables.
+      model_type: the encoder's family, which names sublayers and variables.
       layer_norm_eps: epsilon of its normalization.
+      input_embeddings: the `BertEmbeddings` whose table is read by calls without one.
       **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(**kwargs)
@@ -81,64 +72,72 @@ class MaskedLMHead(TokensHead):
       model_type=model_type,
       layer_norm_eps=layer_norm_eps,
     )
-    self.layer_norm = create_normalization("layer_norm", layer_norm_eps, self.dtype_policy)
-    self.dense: Any = None  # of `build`
-
-  @classmethod
-  def for_encoder(cls, bert, num_labels: int | None = None) -> "MaskedLMHead":
-    """Creates the head `predictions`; see `EncoderHead`."""
-    return cls(**masked_lm_arguments(bert.config), name="predictions")
+    _, self.places = arrangements.MASKED_LM_HEADS[model_type]
+    self.place("norm", create_normalization("layer_norm", layer_norm_eps, self.dtype_policy))
+    # Not the layer itself, whose weights would count twice.
+    self._table = None if input_embeddings is None else lambda: input_embeddings.word_embeddings
 
   def build(self, input_shape):
     """Creates the variables."""
-    width = self.spec.embedding_size or input_shape[-1]
     spec = self.spec
-    self.dense = create_dense(
-      width, "dense", self.dtype_policy, spec.initializer_range, spec.hidden_act
+    width = spec.embedding_size or input_shape[-1]
+    self.place(
+      "dense",
+      create_dense(width, "dense", self.dtype_policy, spec.initializer_range, spec.hidden_act),
     )
     with keras.name_scope("transform"):
-      self.dense.build(input_shape)
-      self.layer_norm.build((*input_shape[:-1], width))
+      self.part("dense").build(input_shape)
+      self.part("norm").build((*input_shape[:-1], width))
     self.output_bias = self.add_weight(
-      shape=(self.spec.vocab_size,), initializer="zeros", name="output_bias"
+      shape=(spec.vocab_size,), initializer="zeros", name="output_bias"
     )
     self.built = True
+
+  @property
+  def bias(self) -> keras.Variable:
+    """The bias of the scores, under transformers' name."""
+    return self.output_bias
 
   def resize_vocabulary(self, rows: int) -> None:
     """Changes the number of scores; see `building_blocks.resize_rows`."""
     resize_rows(self, "output_bias", rows)
     self.spec.vocab_size = rows
 
-  def call(self, states, table, positions=None):
+  def call(self, states, table=None, positions=None):
     """Scores the vocabulary for tokens.
 
     Args:
       states: `[B, S, W]`, the last hidden state.
-      table: `[V, E]`, the word embeddings.
+      table: `[V, E]`, the word embeddings; by default those of `input_embeddings`.
       positions: int `[B, P]`, positions to predict; all by default.
 
     Returns:
       float32 `[B, S, V]` or `[B, P, V]`.
     """
+    if table is None:
+      table = self._table()
     if positions is not None:
       states = ops.take_along_axis(states, ops.cast(positions, "int32")[..., None], axis=1)
-    states = self.layer_norm(self.dense(states))
+    states = self.part("norm")(self.part("dense")(states))
     logits = ops.matmul(states, ops.transpose(ops.cast(table, self.compute_dtype)))
     return ops.cast(logits + self.output_bias, "float32")
 
-  def score(self, bert, outputs):
-    """Scores the tokens at `masked_lm_positions` in the outputs of a `BERT`, or all."""
-    table = bert.embeddings.word_embeddings
-    return self(outputs["last_hidden_state"], table, outputs.get("masked_lm_positions"))
-
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """Returns the variables by their names in the original's checkpoints."""
-    dense, norm = self.dense, self.layer_norm
+    dense, norm = self.part("dense"), self.part("norm")
     parts = {"": [self.output_bias], "dense": [dense.kernel, dense.bias]}
     parts["layer_norm"] = [norm.gamma, norm.beta]
     names = keras_model.variable_names("MaskedLMHead", families.FAMILIES[self.spec.model_type])
     pairs = (zip(names[part], parts[part], strict=True) for part in names)
     return dict(itertools.chain.from_iterable(pairs))
+
+  def load_own_variables(self, store):
+    """Loads a file, perhaps one that was written when the sublayers had other places."""
+    found = older_files.group(store, "layer_norm")
+    if found and self.places["norm"] != "layer_norm":
+      older_files.read_masked_lm_head(self, found)
+    else:
+      super().load_own_variables(store)
 
 
 def masked_lm_arguments(config: BertConfig) -> dict[str, Any]:
@@ -154,10 +153,8 @@ def masked_lm_arguments(config: BertConfig) -> dict[str, Any]:
 
 
 @register
-class ReplacedTokensHead(TokensHead):
+class ReplacedTokensHead(SpecLayer):
   """Predicts which tokens a generator replaced: the head of ELECTRA's discriminator."""
-
-  original = "ReplacedTokensHead"
 
   def __init__(self, hidden_act: str = "gelu_erf", initializer_range: float = 0.02, **kwargs):
     """Creates the head.
@@ -170,14 +167,7 @@ class ReplacedTokensHead(TokensHead):
     super().__init__(**kwargs)
     self.spec = SimpleNamespace(hidden_act=hidden_act, initializer_range=initializer_range)
     self.dense: Any = None  # of `build`, as the next
-    self.output_dense: Any = None
-
-  @classmethod
-  def for_encoder(cls, bert, num_labels: int | None = None) -> "ReplacedTokensHead":
-    """Creates the head `discriminator`; see `EncoderHead`."""
-    if not bert.family.has_generator:
-      raise ValueError(f"{bert.family.title} has no head for replaced words; ELECTRA has.")
-    return cls(bert.hidden_act, bert.initializer_range, name="discriminator")
+    self.dense_prediction: Any = None
 
   def build(self, input_shape):
     """Creates the variables."""
@@ -185,14 +175,19 @@ class ReplacedTokensHead(TokensHead):
     self.dense = create_dense(
       input_shape[-1], "dense", self.dtype_policy, spec.initializer_range, spec.hidden_act
     )
-    self.output_dense = create_dense(1, "dense_1", self.dtype_policy, None)
+    self.dense_prediction = create_dense(1, "dense_1", self.dtype_policy, None)
     self.dense.build(input_shape)
-    self.output_dense.build(input_shape)
+    self.dense_prediction.build(input_shape)
     self.built = True
+
+  @property
+  def output_dense(self) -> keras.layers.Dense:
+    """The layer of the scores, under its name in files written before."""
+    return self.dense_prediction
 
   def call(self, states):
     """Scores the last hidden state `[B, S, W]`: float32 `[B, S]`, above 0 where replaced."""
-    return ops.cast(self.output_dense(self.dense(states))[..., 0], "float32")
+    return ops.cast(self.dense_prediction(self.dense(states))[..., 0], "float32")
 
   def compute_output_spec(self, states):
     """Returns the shape and type of the output."""
@@ -204,27 +199,158 @@ class ReplacedTokensHead(TokensHead):
 
 
 @register
-class NextSentenceHead(TaskHead):
+class NextSentenceHead(arrangements.Arranged, SpecLayer):
   """Predicts whether the second segment follows the first (class 0) or is random (class 1).
 
   In a family with the objective `mlm_sop` class 1 means that the two are exchanged.
   """
 
-  original = "NextSentenceHead"
-  reads_pooler = True
-  reads_padding = False
+  def __init__(
+    self,
+    num_outputs: int = 2,
+    dropout_rate: float = 0.0,
+    initializer_range: float = 0.02,
+    model_type: str = "bert",
+    **kwargs,
+  ):
+    """Creates the head.
 
-  def __init__(self, **kwargs):
-    super().__init__(**{"num_outputs": 2, "dropout_rate": 0.0, **kwargs})
+    Args:
+      num_outputs: C.
+      dropout_rate: dropout before the scores.
+      initializer_range: standard deviation of the initial kernel.
+      model_type: the encoder's family, which names the sublayer.
+      **kwargs: arguments of `keras.layers.Layer`.
 
-  @classmethod
-  def _arguments_for(cls, bert, num_labels) -> dict:
-    if bert.family.objective not in ("mlm_nsp", "mlm_sop"):
-      raise ValueError(
-        f"{bert.family.title} has no pairs of sentences in pre-training; its head for words is in "
-        "BertForMaskedLM."
-      )
-    return {"dropout_rate": 0.0, "name": "seq_relationship"}
+    Raises:
+      ValueError: models of the family are not pre-trained with pairs.
+    """
+    super().__init__(**kwargs)
+    require_one_of("model_type", model_type, tuple(arrangements.SENTENCE_HEADS))
+    self.spec = SimpleNamespace(
+      num_outputs=num_outputs,
+      dropout_rate=dropout_rate,
+      initializer_range=initializer_range,
+      model_type=model_type,
+    )
+    _, self.places = arrangements.SENTENCE_HEADS[model_type]
+    self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
+    name = self.places["scores"]
+    self.place("scores", create_dense(num_outputs, name, self.dtype_policy, initializer_range))
 
-  def _features(self, inputs):
-    return pool(inputs, "pooler")
+  def build(self, input_shape):
+    """Creates the variables."""
+    self.part("scores").build(input_shape)
+    self.built = True
+
+  def call(self, pooled):
+    """Scores the encoder's `pooler_output`: `[B, W]` to float32 `[B, C]`."""
+    return ops.cast(self.part("scores")(self.dropout(pooled)), "float32")
+
+  def checkpoint_variables(self) -> dict[str, Any]:
+    """Returns the variables by their names in the original's checkpoints."""
+    scores = self.part("scores")
+    names = keras_model.variable_names("NextSentenceHead", families.FAMILIES[self.spec.model_type])
+    return dict(zip(names[""], (Transposed(scores.kernel), scores.bias), strict=True))
+
+
+class ClassificationHead(TorchModule, keras.layers.Layer):
+  """RoBERTa's and ELECTRA's layers from the last hidden state to the scores of a text.
+
+  Attributes:
+    dense, out_proj: `keras.layers.Dense`.
+    dropout: before each of them.
+  """
+
+  def __init__(
+    self, width: int, classes: int, activation: str, rate: float, initializer_range: float, **kwargs
+  ):
+    """Creates the layers.
+
+    Args:
+      width: W.
+      classes: C.
+      activation: of `dense`.
+      rate: of dropout.
+      initializer_range: standard deviation of the initial kernels.
+      **kwargs: arguments of `keras.layers.Layer`.
+    """
+    super().__init__(**kwargs)
+    policy = self.dtype_policy
+    self.dropout = Dropout(rate, dtype=policy)
+    dense = create_dense(width, "dense", policy, initializer_range, activation)
+    # Before the other layer, as in the state of optimizers in files.
+    self.out_proj = create_dense(classes, "out_proj", policy, initializer_range)
+    self.dense = dense
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    for dense in (self.dense, self.out_proj):
+      dense.build((None, input_shape[-1]))
+    self.built = True
+
+  def call(self, states, training=None):
+    """Scores the first vectors of `[B, S, W]`: `[B, C]`."""
+    hidden = self.dense(self.dropout(states[:, 0], training=training))
+    return self.out_proj(self.dropout(hidden, training=training))
+
+
+class SequenceSummary(TorchModule, keras.layers.Layer):
+  """ELECTRA's vector of a text, by which it chooses among several.
+
+  Attributes:
+    summary: `keras.layers.Dense`, or None.
+    first_dropout, last_dropout: before and after it.
+  """
+
+  def __init__(
+    self,
+    width: int,
+    kind: str = "first",
+    activation: str | None = "gelu_erf",
+    has_dense: bool = True,
+    first_rate: float = 0.0,
+    last_rate: float = 0.1,
+    initializer_range: float = 0.02,
+    **kwargs,
+  ):
+    """Creates the layers; the arguments are transformers' keys `summary_...`.
+
+    Args:
+      width: W.
+      kind: `first`, `last` or `mean`: what is read; `cls_index` is the last one.
+      activation: the last step but the dropout.
+      has_dense: whether there is a dense layer.
+      first_rate: of dropout before it.
+      last_rate: of dropout after it.
+      initializer_range: standard deviation of its initial kernel.
+      **kwargs: arguments of `keras.layers.Layer`.
+
+    Raises:
+      ValueError: `kind` is unknown.
+    """
+    super().__init__(**kwargs)
+    require_one_of("summary_type", kind, ("first", "last", "mean", "cls_index"))
+    self.kind = kind
+    self.activation = get_activation(activation)
+    self.first_dropout = Dropout(first_rate, dtype=self.dtype_policy)
+    self.last_dropout = Dropout(last_rate, dtype=self.dtype_policy)
+    self.summary = None
+    if has_dense:
+      self.summary = create_dense(width, "summary", self.dtype_policy, initializer_range)
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    if self.summary is not None:
+      self.summary.build((None, input_shape[-1]))
+    self.built = True
+
+  def call(self, states, training=None):
+    """Computes `[B, W]` of `[B, S, W]`."""
+    if self.kind == "mean":  # of padding, too, as in transformers
+      vector = ops.mean(states, axis=1)
+    else:
+      vector = states[:, 0 if self.kind == "first" else -1]
+    vector = self.first_dropout(vector, training=training)
+    vector = vector if self.summary is None else self.summary(vector)
+    return self.last_dropout(self.activation(vector), training=training)

@@ -190,7 +190,7 @@ def contents(
     raise ValueError(f"A BertTokenizer is needed, not {tokenizer!r}.")
   described = describe(model)
   variables = _variables_of(model, described.heads)
-  taken = {id(variable) for variable in variables.values()}
+  taken = {id(getattr(variable, "variable", variable)) for variable in variables.values()}
   rest = [v.path for v in model.trainable_variables if id(v) not in taken]
   if described.left_out or rest:
     what = "; ".join(described.left_out) or f"the variables {', '.join(rest[:5])}"
@@ -245,7 +245,8 @@ def checkpoint_variables(model: keras.Model) -> dict[str, keras.Variable]:
 def _variables_of(model, heads) -> dict[str, keras.Variable]:
   variables = {}
   for layer in _layers(model):
-    if _kind(layer) == "BERT" or layer.name in heads:
+    is_head = layer.name in heads and hasattr(layer, "checkpoint_variables")
+    if _kind(layer) == "BERT" or is_head:
       variables |= layer.checkpoint_variables()
   return variables
 
@@ -272,11 +273,11 @@ def _config(layer) -> dict[str, Any]:
   return layer.get_config() if _kind(layer) else {}
 
 
-def float32(name: str, variable: keras.Variable) -> np.ndarray:
+def float32(name: str, variable: Any) -> np.ndarray:
   """Returns the values of a variable; a ValueError names one that is quantized."""
   if not keras.backend.is_float_dtype(variable.dtype):
     raise ValueError(f"{name} is {variable.dtype}: save the model before model.quantize().")
-  return keras.ops.convert_to_numpy(variable).astype(np.float32)
+  return np.asarray(variable.numpy()).astype(np.float32)
 
 
 def _labels(labels, count: int) -> list[str]:

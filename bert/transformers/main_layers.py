@@ -8,7 +8,6 @@ It is `keras3.BERT`, made of a configuration of transformers.
 """
 
 import dataclasses
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import keras
@@ -16,9 +15,9 @@ import tensorflow as tf
 from keras import ops
 
 from bert.checkpoints.families import FILES, files_of
-from bert.keras3.building_blocks import create_dense
 from bert.keras3.encoder import BERT
 from bert.keras3.layers import BertEmbeddings
+from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead
 from bert.keras3.sizes import arguments_from_config
 from bert.transformers.call_arguments import ON_REQUEST, as_tensor, by_name, encoder_inputs
 from bert.transformers.configurations import CONFIGS, PretrainedConfig, to_original
@@ -153,21 +152,7 @@ class TFMainLayer(BERT):
   def _create_layers(self):
     super()._create_layers()
     if self.add_pooler and files_of(self.model_type).transformers.encoder_has_pooler:
-      self.pooler = create_dense(
-        self.hidden_size, "dense", self.dtype_policy, self.initializer_range, "tanh"
-      )
-
-  @property
-  def encoder(self) -> SimpleNamespace:
-    """Its layers, as `encoder.layer`; also as `encoder.albert_layer_groups[0].albert_layers`."""
-    group = SimpleNamespace(albert_layers=self.encoder_layers)
-    return SimpleNamespace(layer=self.encoder_layers, albert_layer_groups=[group])
-
-  transformer = encoder  # DistilBERT's name
-
-  def get_input_embeddings(self):
-    """Returns the layer with the word embeddings."""
-    return self.embeddings
+      self.pooler = self._create_pooler()
 
 
 def encoder_arguments(config: PretrainedConfig, architecture: str | None = None) -> dict[str, Any]:
@@ -200,3 +185,29 @@ MAIN_LAYERS = {name: _main_layer(files) for name, files in FILES.items()}
 """`model_type` -> class."""
 
 globals().update({layer.__name__: layer for layer in MAIN_LAYERS.values()})
+
+
+@registered
+class TFBertMLMHead(MaskedLMHead):
+  """Scores the vocabulary for each token: `[B, S, W]` to float32 `[B, S, V]`."""
+
+  def __init__(self, config: PretrainedConfig, input_embeddings: BertEmbeddings, **kwargs):
+    """Creates the head.
+
+    Args:
+      config: its sizes.
+      input_embeddings: those of the encoder, by which words are scored.
+      **kwargs: arguments of `keras.layers.Layer`.
+    """
+    names = ("vocab_size", "hidden_act", "initializer_range", "model_type", "layer_norm_eps")
+    arguments = {"model_type": "bert", "layer_norm_eps": 1e-12, **encoder_arguments(config)}
+    arguments = {name: arguments[name] for name in names}
+    super().__init__(**arguments, input_embeddings=input_embeddings, **kwargs)
+
+
+@registered
+class TFBertNSPHead(NextSentenceHead):
+  """Scores whether the second segment follows the first: `[B, W]` to float32 `[B, 2]`."""
+
+  def __init__(self, config: PretrainedConfig, **kwargs):
+    super().__init__(initializer_range=config.initializer_range, **kwargs)

@@ -6,7 +6,19 @@
   model.fit(dataset)
   model.save_pretrained("another_folder")
 
-The encoder and the heads are those of `bert.keras3`, on the TensorFlow backend.
+The encoder and the heads are those of `bert.keras3`, on the TensorFlow backend. A class of your own
+on a family's encoder has the same base, and everything else that it has, but its layers and `call`:
+
+  class Scorer(TFBertPreTrainedModel):
+    def __init__(self, config, *inputs, **kwargs):
+      super().__init__(config, *inputs, **kwargs)
+      self.bert = TFBertMainLayer(config, name="bert")
+      self.score = keras.layers.Dense(1, name="score")
+
+    def call(self, inputs, **kwargs):
+      return self.score(self.bert(inputs, **kwargs)[0])
+
+  model = Scorer.from_pretrained("a_folder")      # the score starts at random
 
 Letters in shapes: B = batch size, S = sequence length, L = layers, N = heads.
 """
@@ -25,13 +37,15 @@ from absl import logging
 from keras import ops
 
 from bert.checkpoints import loading as weights
-from bert.checkpoints import transformers_folder, transformers_heads
+from bert.checkpoints import model_files, transformers_folder, transformers_heads
 from bert.checkpoints.families import files_of, form
-from bert.io import json_files
+from bert.io import filesystem, json_files
+from bert.keras3 import parts
 from bert.keras3.models import PretrainedModel
 from bert.keras3.optimization import AdamWeightDecay
+from bert.keras3.saving import float32
 from bert.model.families import FAMILIES
-from bert.transformers import configurations, head_settings, losses, tf_datasets
+from bert.transformers import configurations, losses, tf_datasets
 from bert.transformers.call_arguments import (
   ENCODER_INPUTS,
   ON_REQUEST,
@@ -43,9 +57,10 @@ from bert.transformers.call_arguments import (
 )
 from bert.transformers.configurations import PretrainedConfig
 from bert.transformers.folders import WEIGHTS_FILES, located, refuse_upload, without_options
-from bert.transformers.main_layers import MAIN_LAYERS, TFMainLayer
+from bert.transformers.main_layers import MAIN_LAYERS, TFEmbeddings, TFMainLayer
 from bert.transformers.outputs import ModelOutput, logits_of, matched
 
+_OWN_WEIGHTS = "model.weights.h5"
 LOGGER = python_logging.getLogger("transformers.modeling_tf_utils")  # so that settings hold
 
 
@@ -53,28 +68,32 @@ class TFPreTrainedModel(PretrainedModel):
   """The base of all models.
 
   Attributes:
-    config: its configuration.
+    config: its configuration; changes of sizes have no effect on a model that exists.
     config_class: of that.
     base_model_prefix: the attribute with the encoder.
-    head: what it computes: the end of its name, as `ForMaskedLM`; "Model" without a head.
+    head: what it computes: the end of its name, as `ForMaskedLM`; "Model" without a head; empty of
+      a class whose layers are its own.
     label_names: the arguments with labels.
   """
 
+  config: Any = None
   config_class: ClassVar[type[PretrainedConfig]] = PretrainedConfig
   base_model_prefix: ClassVar[str] = ""
   main_input_name: ClassVar[str] = "input_ids"
-  head: ClassVar[str] = form.ENCODER
+  head: ClassVar[str] = ""
   label_names: ClassVar[tuple[str, ...]] = ()
   output_type: ClassVar[type[ModelOutput]] = ModelOutput
   loss_of: ClassVar[Callable[..., Any] | None] = None
+  _has_own_loss = False
 
   def __init__(self, config: PretrainedConfig, *inputs, **kwargs):
-    """Creates the model with random weights.
+    """Creates the model with random weights; one whose layers are its own without a layer.
 
     Args:
       config: its configuration, of this family.
       *inputs: not used.
-      **kwargs: `name`; `add_pooling_layer` of a model without a head.
+      **kwargs: `name`, `dtype`; `add_pooling_layer` of a model without a head. Others are those of
+        a derived class.
 
     Raises:
       ValueError: `config` is none of this family, or says what these models do not compute.
@@ -85,15 +104,35 @@ class TFPreTrainedModel(PretrainedModel):
         f"{type(self).__name__} needs a {self.config_class.__name__}, not "
         f"{type(config).__name__}. Of a name or folder: {type(self).__name__}.from_pretrained."
       )
-    pooled = kwargs.pop("add_pooling_layer", self.reads_pooler())
-    encoder = self.create_encoder(config, pooled)
-    super().__init__(encoder, num_labels=config.num_labels, name=kwargs.pop("name", None))
+    self.config = config
+    options = {name: kwargs[name] for name in ("name", "dtype") if name in kwargs}
+    if not self.head:
+      keras.Model.__init__(self, **options)
+      return
+    encoder = self.create_encoder(config, kwargs.get("add_pooling_layer", self.reads_pooler))
+    super().__init__(encoder, num_labels=config.num_labels, **options)
+
+  def _lock_state(self) -> None:
+    """Does nothing: layers can be added and replaced at any time, as in Keras 2."""
+
+  def __setattr__(self, name: str, value: Any) -> None:
+    """Sets an attribute; a layer that is replaced is no longer a part of the model."""
+    replaced = vars(self).get(name)
+    if isinstance(replaced, keras.Layer) and replaced is not value:
+      self._tracker.untrack(replaced)
+    super().__setattr__(name, value)
 
   def build(self, input_shape=None):
-    """Creates the heads' variables, as the configuration says."""
-    for head in () if self.built else self._heads():
-      head_settings.prepare(head, self.head, self.config)
-    super().build(input_shape)
+    """Creates the variables of the library's layers; the first call creates those of others."""
+    if self.head:
+      super().build(input_shape)
+    self.built = True
+
+  def dropout_rate(self, kind: str = "") -> float:
+    """Returns the rate of dropout before the scores, as the configuration says; see the base."""
+    key = files_of(self.config.model_type).transformers.dropout_keys.get(self.head, "")
+    rate = getattr(self.config, key, None)
+    return super().dropout_rate(kind) if rate is None else rate
 
   def build_in_name_scope(self) -> None:
     """Does nothing: all variables exist from the start."""
@@ -111,14 +150,10 @@ class TFPreTrainedModel(PretrainedModel):
     encoder.add_pooler = add_pooling_layer  # without a layer, the first vector
     return encoder
 
-  @property
-  def config(self) -> Any:
-    """Its `PretrainedConfig`; changes of sizes have no effect on a model that exists."""
-    return self.bert.own_config
-
   def get_config(self) -> dict[str, Any]:
     """Returns the content of the configuration, for Keras."""
-    return {"name": self.name, "config": self.config.to_dict()}
+    config = {"name": self.name, "config": self.config.to_dict()}
+    return {**config, "parts": parts.described(self)}
 
   @classmethod
   def from_config(cls, config, custom_objects=None, **kwargs) -> "TFPreTrainedModel":
@@ -132,7 +167,9 @@ class TFPreTrainedModel(PretrainedModel):
     del custom_objects
     if isinstance(config, PretrainedConfig):
       return cls(config, **kwargs)
-    return cls(cls.config_class.from_dict(config["config"]), name=config.get("name"))
+    model = cls(cls.config_class.from_dict(config["config"]), name=config.get("name"))
+    parts.restore(model, config.get("parts", {}))
+    return model
 
   # -------------------------------------------------------------------------------------------
   # Calls.
@@ -146,7 +183,11 @@ class TFPreTrainedModel(PretrainedModel):
       args = args if input_ids is None else (plain(input_ids), *args)
       return keras.Model.__call__(self, *args, **kwargs)
     first, given = by_name(self._parameters(), input_ids, args, kwargs)
-    self._refuse_unknown(given)
+    if unknown := sorted(set(given) - set(self._parameters())):
+      raise ValueError(
+        f"The following keyword arguments are not supported by this model: {', '.join(unknown)}. "
+        f"{type(self).__name__} reads {', '.join(self._parameters())}."
+      )
     given = {**{k: v for k, v in given.items() if v is not None}, **self._known(first)}
     flags = {name: given.pop(name) for name in (*ON_REQUEST, "training") if name in given}
     tensors = {name: as_tensor(value) for name, value in given.items() if value is not None}
@@ -225,18 +266,22 @@ class TFPreTrainedModel(PretrainedModel):
   call.is_by_name = True  # type: ignore[attr-defined]
 
   def __init_subclass__(cls, **kwargs):
-    """Gives `call` the arguments that this class reads, for those who ask for its signature."""
+    """Gives `call` the arguments that this class reads, for those who ask for its signature.
+
+    A `call` of its own says itself what the labels are, as in transformers.
+    """
     super().__init_subclass__(**kwargs)
-    if "call" not in vars(cls) and cls._calls_by_name():
-      cls.call = _with_signature(cls.call, cls._parameters())
+    if cls._calls_by_name():
+      cls.call = _with_signature(TFPreTrainedModel.call, cls._parameters())
+    elif labels := [name for name in _arguments(cls.call) if _is_label(name)]:
+      cls.label_names = tuple(labels)
 
   def compute_output_spec(self, *args, **kwargs):
     """Returns shapes and types of the outputs, by tracing."""
     return keras.Layer.compute_output_spec(self, *args, **kwargs)
 
-  def _encode(self, inputs, **arguments):
-    """Calls the encoder."""
-    return self.bert.encode(inputs, **self._padding_arguments(), **arguments)
+  def _call_encoder(self, inputs, **arguments):
+    return self.bert.encode(inputs, **arguments)
 
   def _values(self, encoded) -> dict[str, Any]:
     """Computes the outputs of the heads by name, of the encoder's outputs."""
@@ -252,29 +297,16 @@ class TFPreTrainedModel(PretrainedModel):
   @classmethod
   def _parameters(cls) -> tuple[str, ...]:
     """Lists the arguments of `call` that the model reads, in order."""
-    names = encoder_inputs(_has_segments(cls))
-    return (*names, *ON_REQUEST, *cls.label_names, "training")
-
-  def _refuse_unknown(self, given: Mapping[str, Any]) -> None:
-    names = self._parameters()
-    if unknown := sorted(set(given) - set(names)):
-      raise ValueError(
-        f"The following keyword arguments are not supported by this model: {', '.join(unknown)}. "
-        f"{type(self).__name__} reads {', '.join(names)}."
-      )
+    names = (*encoder_inputs(_has_segments(cls)), *ON_REQUEST, *cls.label_names, "training")
+    own = () if cls._calls_by_name() else _arguments(cls.call)
+    return (*names, *(name for name in own if name not in names))
 
   def _known(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaves out of a dictionary what the model does not read; logs it once for each name."""
+    """Leaves out of a dictionary what the model does not read."""
     names = self._parameters()
-    for name in inputs:
-      if name not in names and name not in self._ignored:
-        self._ignored.add(name)
-        logging.warning("%s does not read %r: ignored.", type(self).__name__, name)
+    for name in set(inputs).difference(names):
+      _log_ignored(type(self).__name__, name)
     return {name: value for name, value in inputs.items() if name in names and value is not None}
-
-  @property
-  def _ignored(self) -> set[str]:
-    return self.__dict__.setdefault("_ignored_names", set())
 
   # -------------------------------------------------------------------------------------------
   # Training.
@@ -300,8 +332,10 @@ class TFPreTrainedModel(PretrainedModel):
       loss = None
     _refuse_keras_2(optimizer, loss, metrics)
     self._has_own_loss = loss is None
-    self.bert.embeddings.gives_slices = isinstance(optimizer, AdamWeightDecay)
-    names = logits_of(self.output_type)
+    for layer in self._flatten_layers():
+      if isinstance(layer, TFEmbeddings):
+        layer.gives_slices = isinstance(optimizer, AdamWeightDecay)
+    names = logits_of(self.output_type) if self._calls_by_name() else ["output"]
     loss, metrics = losses.for_outputs(loss, names), losses.metrics_for_outputs(metrics, names)
     super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
 
@@ -354,15 +388,13 @@ class TFPreTrainedModel(PretrainedModel):
   def hf_compute_loss(self) -> Callable[[Any, Any], Any]:
     """The model's own loss of labels and logits, or of several of both in dictionaries.
 
-    Raises:
-      AttributeError: the model has none, as an encoder alone.
+    That of another base, such as `TFTokenClassificationLoss`, where the model has none.
     """
-    if type(self).loss_of is None:
-      raise AttributeError(f"{type(self).__name__} has no loss of its own.")
-    return self._own_loss
+    return super().hf_compute_loss if type(self).loss_of is None else self._own_loss
 
   def _own_loss(self, labels, logits, weights=None):
     if len(self.label_names) == 1:
+      weights = weights.get(self.label_names[0]) if isinstance(weights, Mapping) else weights
       return type(self).loss_of(labels, logits, weights)
     labels, weights = (
       [value.get(name) for name in self.label_names] if isinstance(value, Mapping) else value
@@ -377,7 +409,7 @@ class TFPreTrainedModel(PretrainedModel):
     Raises:
       ValueError: a `call` that is not the library's returned no loss.
     """
-    if not getattr(self, "_has_own_loss", False):
+    if not self._has_own_loss:
       y, y_pred = matched(y, y_pred)
       return keras.Model.compute_loss(self, x, y, y_pred, sample_weight, training)
     if self._calls_by_name():
@@ -440,20 +472,20 @@ class TFPreTrainedModel(PretrainedModel):
     Args:
       pretrained_model_name_or_path: a folder of transformers; a checkpoint of the original; or the
         name of a released model.
-      *model_args: not used.
+      *model_args: of the class.
       config: its configuration, by default that beside the weights.
       cache_dir: folder of downloads.
       ignore_mismatched_sizes: leave weights of other shapes random, with a warning, instead of
         raising an error.
       output_loading_info: return a dictionary of what was not loaded, too.
-      **kwargs: keys of the configuration, such as `num_labels`. Arguments about the form of the
-        files (`from_pt`, `use_safetensors`, ...) make no difference.
+      **kwargs: keys of the configuration, such as `num_labels`; others are those of the class.
+        Arguments about the form of the files (`from_pt`, `use_safetensors`, ...) make no
+        difference.
 
     Raises:
       ModelNotFoundError: the model does not exist.
       ValueError: it is of another family, or does not fit.
     """
-    del model_args
     path = located(pretrained_model_name_or_path, WEIGHTS_FILES, cache_dir=cache_dir, **kwargs)
     own = without_options(kwargs)
     if config is None:
@@ -461,7 +493,13 @@ class TFPreTrainedModel(PretrainedModel):
     elif not isinstance(config, PretrainedConfig):
       config = cls.config_class.from_pretrained(config)
     config.name_or_path = os.fsdecode(pretrained_model_name_or_path)
-    model = cls(config, **own)
+    model = cls(config, *model_args, **own)
+    if not cls.head:
+      model(model.dummy_inputs, training=False)  # creates the variables
+    saved = os.path.join(model_files.folder_of(path), _OWN_WEIGHTS)
+    if not cls.head and filesystem.is_file(saved):
+      model.load_weights(saved)
+      return model
     variables, optional = model.checkpoint_variables(), model.optional_variables
     report = weights.load(variables, path, True, optional, config.model_type, LOGGER.warning)
     if report.mismatched and not ignore_mismatched_sizes:
@@ -484,6 +522,8 @@ class TFPreTrainedModel(PretrainedModel):
   ) -> None:
     """Writes a folder that transformers reads: `config.json` and `model.safetensors`.
 
+    A model whose layers are its own writes `model.weights.h5`, for its class alone.
+
     Args:
       save_directory: made if it does not exist.
       saved_model: also write a SavedModel with the signature `serving_default`, in `saved_model/1`.
@@ -496,9 +536,12 @@ class TFPreTrainedModel(PretrainedModel):
     refuse_upload(kwargs)
     folder = os.path.expanduser(os.fsdecode(save_directory))
     os.makedirs(folder, exist_ok=True)
+    if not self.head:
+      self.config.save_pretrained(folder)
+      self.save_weights(os.path.join(folder, _OWN_WEIGHTS))
+      return
     tensors = {
-      name: np.asarray(variable, np.float32)
-      for name, variable in self.checkpoint_variables().items()
+      name: float32(name, variable) for name, variable in self.checkpoint_variables().items()
     }
     labels = [self.config.id2label[index] for index in range(self.num_labels)]
     transformers_folder.write_folder(
@@ -520,6 +563,16 @@ class TFPreTrainedModel(PretrainedModel):
       tf.saved_model.save(
         self, os.path.join(folder, "saved_model", "1"), {"serving_default": self.serving}
       )
+
+  def checkpoint_variables(self) -> dict[str, Any]:
+    """Returns the variables by their names in the original's checkpoints; not those of others."""
+    if self.head:
+      return super().checkpoint_variables()
+    found = {}
+    for layer in self._flatten_layers(include_self=False):
+      if hasattr(layer, "checkpoint_variables"):
+        found |= layer.checkpoint_variables()
+    return found
 
   @property
   def serving(self):
@@ -551,13 +604,9 @@ class TFPreTrainedModel(PretrainedModel):
     """Returns what `serving` returns of an output: those of all layers as one tensor."""
     return {k: tf.stack(v) if isinstance(v, tuple) else v for k, v in output.items()}
 
-  def get_input_embeddings(self):
-    """Returns the layer with the word embeddings."""
-    return self.bert.embeddings
-
   def get_lm_head(self):
     """Returns the head that scores the vocabulary; None without one."""
-    return getattr(self, "predictions", None)
+    return getattr(self, "words", None)
 
   def get_output_embeddings(self):
     """Returns the layer by which the vocabulary is scored: that of the word embeddings, or None."""
@@ -591,9 +640,8 @@ class TFPreTrainedModel(PretrainedModel):
     if isinstance(new_num_tokens, bool) or not isinstance(new_num_tokens, int):
       raise ValueError(f"new_num_tokens is {new_num_tokens!r}; a whole number is needed.")
     self.bert.resize_vocabulary(new_num_tokens)
-    for head in self._heads():
-      if hasattr(head, "resize_vocabulary"):
-        head.resize_vocabulary(new_num_tokens)
+    if self.get_lm_head() is not None:
+      self.get_lm_head().resize_vocabulary(new_num_tokens)
     self.config.vocab_size = new_num_tokens
     return self.get_input_embeddings()
 
@@ -641,6 +689,11 @@ for _name in ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "
   setattr(TFPreTrainedModel, _name, _of_given(_name))
 
 
+@functools.cache
+def _log_ignored(model: str, name: str) -> None:
+  logging.warning("%s does not read %r: ignored.", model, name)
+
+
 def _refuse_keras_2(*values) -> None:
   """Raises a ValueError for optimizers, losses and metrics of Keras 2."""
   for value in tf.nest.flatten(values):
@@ -663,6 +716,14 @@ def _with_signature(function: Callable, names: Sequence[str]) -> Callable:
   rest = [first.replace(name=name, default=False if name == "training" else None) for name in names]
   signed.__signature__ = inspect.Signature([first, *rest])
   return signed
+
+
+def _arguments(function: Callable) -> list[str]:
+  return list(inspect.signature(function).parameters)[1:]  # without self
+
+
+def _is_label(name: str) -> bool:
+  return "label" in name or name in ("start_positions", "end_positions")
 
 
 def _has_segments(model_class: type[TFPreTrainedModel]) -> bool:

@@ -79,7 +79,7 @@ class Pipeline:
     """Predicts for the texts of a batch."""
     return [self._prediction(text, **arguments) for text in texts]
 
-  def _prediction(self, text, **arguments):
+  def _prediction(self, text: Any, *args, **kwargs) -> Any:
     raise NotImplementedError
 
   def _outputs(self, encoded) -> dict[str, np.ndarray]:
@@ -155,7 +155,9 @@ class TextClassificationPipeline(Pipeline):
     return "sigmoid" if several else "softmax"
 
 
-class TokenClassificationPipeline(Pipeline, tag_decoding.TokenClassificationPipeline):
+class TokenClassificationPipeline(  # type: ignore[misc]
+  Pipeline, tag_decoding.TokenClassificationPipeline
+):
   """The entities of a text.
 
   Arguments of a call: `aggregation_strategy` ("none", "simple", "first", "average", "max"),
@@ -307,7 +309,7 @@ class FillMaskPipeline(Pipeline):
       found.append([self._word(ids, mask, word, probabilities[mask][word], masks) for word in best])
     return found[0] if len(found) == 1 else found
 
-  def _word(self, ids: np.ndarray, mask: int, word: int, score: float, masks) -> dict[str, Any]:
+  def _word(self, ids: np.ndarray, mask, word: int, score: float, masks) -> dict[str, Any]:
     filled = ids.copy()
     filled[mask] = word
     kept = filled[filled != self.tokenizer.pad_token_id]

@@ -7,20 +7,17 @@ from typing import Any, ClassVar
 
 from bert.checkpoints.families import FILES, files_of, form
 from bert.keras3 import models as keras_models
-from bert.keras3.heads import QuestionAnsweringHead
-from bert.keras3.outputs import SpanOutput
-from bert.keras3.pretraining_heads import NextSentenceHead
 from bert.model.families import FAMILIES
 from bert.transformers import losses, outputs
 from bert.transformers.configurations import CONFIGS, AutoConfig, PretrainedConfig
-from bert.transformers.head_settings import is_summarized, summarized
 from bert.transformers.main_layers import registered
 from bert.transformers.models import TFPreTrainedModel
-from bert.transformers.own_models import OwnModel
 
 
 class TFEncoderModel(TFPreTrainedModel):
   """The encoder without a head."""
+
+  head = form.ENCODER
 
   @property
   def output_type(self):
@@ -34,40 +31,36 @@ class TFEncoderModel(TFPreTrainedModel):
     }
 
 
-class TFForSequenceClassification(TFPreTrainedModel):
+class TFForSequenceClassification(TFPreTrainedModel, keras_models.BertForSequenceClassification):
   """Scores for each text."""
 
   head = form.TEXTS
-  heads = keras_models.BertForSequenceClassification.heads
   label_names = ("labels",)
   output_type = outputs.TFSequenceClassifierOutput
   loss_of = staticmethod(losses.of_texts)
 
 
-class TFForTokenClassification(TFPreTrainedModel):
+class TFForTokenClassification(TFPreTrainedModel, keras_models.BertForTokenClassification):
   """Scores for each token."""
 
   head = form.TOKENS
-  heads = keras_models.BertForTokenClassification.heads
   label_names = ("labels",)
   output_type = outputs.TFTokenClassifierOutput
   loss_of = staticmethod(losses.of_tokens)
 
 
-class TFForQuestionAnswering(TFPreTrainedModel):
+class TFForQuestionAnswering(  # type: ignore[misc]  # `call` is that of the first base
+  TFPreTrainedModel, keras_models.BertForQuestionAnswering
+):
   """Scores each token as start and end of an answer."""
 
   head = form.SPANS
-  heads: ClassVar = {"qa_outputs": QuestionAnsweringHead}
   label_names = ("start_positions", "end_positions")
   output_type = outputs.TFQuestionAnsweringModelOutput
   loss_of = staticmethod(losses.of_spans)
 
-  def _outputs(self, outputs):
-    return SpanOutput(**self.qa_outputs(outputs))
 
-
-class TFForMultipleChoice(keras_models.BertForMultipleChoice, TFPreTrainedModel):
+class TFForMultipleChoice(TFPreTrainedModel, keras_models.BertForMultipleChoice):
   """Scores for each of N texts: inputs `[B, N, S]`."""
 
   head = form.CHOICES
@@ -75,48 +68,67 @@ class TFForMultipleChoice(keras_models.BertForMultipleChoice, TFPreTrainedModel)
   output_type = outputs.TFMultipleChoiceModelOutput
   loss_of = staticmethod(losses.of_texts)
 
-  def _outputs(self, outputs):
-    if is_summarized(self.head, self.config):
-      vectors = summarized(outputs["last_hidden_state"], self.config)
-      outputs = {**outputs, "pooler_output": vectors}
-    return super()._outputs(outputs)
+  def summary(self, rate):
+    """Returns what the keys `summary_...` say."""
+    config = self.config
+    kind = getattr(config, "summary_type", "first")
+    activation = getattr(config, "summary_activation", None)
+    self.reads_padding = kind != "first"
+    return {
+      "kind": kind,
+      "activation": self.bert.family.activations.get(activation, activation),
+      "has_dense": getattr(config, "summary_use_proj", False),
+      "first_rate": getattr(config, "summary_first_dropout", 0.0),
+      "last_rate": getattr(config, "summary_last_dropout", 0.0),
+    }
 
 
-class TFForMaskedLM(TFPreTrainedModel):
+class TFForMaskedLM(TFPreTrainedModel, keras_models.BertForMaskedLM):
   """Scores the vocabulary for each token."""
 
   head = form.MASKED_TOKENS
-  heads = keras_models.BertForMaskedLM.heads
-  is_generator = True
   label_names = ("labels",)
   output_type = outputs.TFMaskedLMOutput
   loss_of = staticmethod(losses.of_masked_words)
 
 
-class TFForNextSentencePrediction(TFPreTrainedModel):
+class TFForNextSentencePrediction(TFPreTrainedModel, keras_models.BertForNextSentencePrediction):
   """Scores whether the second text follows the first."""
 
   head = form.NEXT_SENTENCE
-  heads = keras_models.BertForNextSentencePrediction.heads
   label_names = ("next_sentence_label",)
   output_type = outputs.TFNextSentencePredictorOutput
   loss_of = staticmethod(losses.of_sentences)
 
 
-class TFForPreTraining(TFPreTrainedModel):
-  """Both heads of pre-training; of ELECTRA that of its discriminator."""
+class TFForPreTraining(  # type: ignore[misc]
+  TFPreTrainedModel, keras_models.BertForPreTraining
+):
+  """Both heads of pre-training."""
 
   head = form.PRETRAINING
+  label_names = ("labels", "next_sentence_label")
+  output_type: ClassVar[type[outputs.ModelOutput]] = outputs.TFBertForPreTrainingOutput
   loss_of = staticmethod(losses.of_words_and_sentences)
 
 
-@registered
-class SentenceOrderHead(NextSentenceHead):
-  """Scores the order of two segments, of ALBERT: as many numbers as there are labels."""
+class TFForSentenceOrder(TFForPreTraining):
+  """Both heads of ALBERT's pre-training: as many orders of segments as there are labels."""
 
-  @classmethod
-  def _arguments_for(cls, bert, num_labels) -> dict:
-    return {**super()._arguments_for(bert, num_labels), "num_outputs": num_labels}
+  label_names = ("labels", "sentence_order_label")
+  output_type = outputs.TFAlbertForPreTrainingOutput
+
+  def create_head(self) -> None:
+    """Creates `predictions` and `sop_classifier`."""
+    self.create_words()
+    self.create_sentences(self.num_labels)
+
+
+class TFForReplacedTokens(TFPreTrainedModel, keras_models.BertForReplacedTokens):
+  """Scores which tokens were replaced: the discriminator of ELECTRA's pre-training."""
+
+  head = form.PRETRAINING
+  output_type = outputs.TFElectraForPreTrainingOutput
 
 
 _MODELS = {
@@ -130,46 +142,22 @@ _MODELS = {
   form.CHOICES: TFForMultipleChoice,
 }
 
-# What the models of pre-training have, by the objective of their family.
-_OF_TWO_HEADS = {
-  "heads": keras_models.BertForPreTraining.heads,
-  "output_class": keras_models.BertForPreTraining.output_class,
-}
-_OBJECTIVES: dict[str, dict[str, Any]] = {
-  "mlm_nsp": {
-    **_OF_TWO_HEADS,
-    "label_names": ("labels", "next_sentence_label"),
-    "output_type": outputs.TFBertForPreTrainingOutput,
-  },
-  "mlm_sop": {
-    **_OF_TWO_HEADS,
-    "heads": {**keras_models.BertForPreTraining.heads, "seq_relationship": SentenceOrderHead},
-    "label_names": ("labels", "sentence_order_label"),
-    "output_type": outputs.TFAlbertForPreTrainingOutput,
-  },
-}
-_OF_REPLACED_TOKENS: dict[str, Any] = {
-  "heads": keras_models.BertForReplacedTokens.heads,
-  "output_type": outputs.TFElectraForPreTrainingOutput,
-}
+_PRETRAINING = {"mlm_sop": TFForSentenceOrder, "electra": TFForReplacedTokens}
+"""Objective of a family -> class of its pre-training, where that is not `TFForPreTraining`."""
 
 
 def _classes_of(files) -> dict[str, type[TFPreTrainedModel]]:
   """Makes the classes of a family: its base, and one for each head that it has."""
   family, prefix = FAMILIES[files.name], f"TF{files.transformers.class_prefix}"
   common = {"config_class": CONFIGS[files.name], "base_model_prefix": files.name}
-  base = _class(f"{prefix}PreTrainedModel", (OwnModel,), common)
+  base = _class(f"{prefix}PreTrainedModel", (TFPreTrainedModel,), common)
   made = {"PreTrainedModel": base}
-  alias: dict[str, Any] = {}
-  if files.name != "bert":
-    alias[files.name] = property(lambda model: model.bert)  # as `model.roberta`
   for head, model_class in _MODELS.items():
     if head in files.transformers.missing_heads:
       continue
-    values: dict[str, Any] = {**common, **alias}
     if head == form.PRETRAINING:
-      values |= _OBJECTIVES.get(family.objective, _OF_REPLACED_TOKENS)
-    made[head] = registered(_class(prefix + head, (model_class, base), values))
+      model_class = _PRETRAINING.get(family.objective, model_class)
+    made[head] = registered(_class(prefix + head, (model_class, base), common))
   return made
 
 

@@ -94,7 +94,7 @@ def test_weights_from_elsewhere(tmp_path, name, dummy_inputs):
   found = [numpy_of(bert(dummy_inputs)["last_hidden_state"]) for bert in (one, other)]
   np.testing.assert_array_equal(*found)
   larger = BERT.from_variant("tiny", pretrained=name, **{**SMALL, "vocab_size": 500})
-  kernels = [bert.encoder_layers[0].attention.query.kernel for bert in (one, larger)]
+  kernels = [bert.encoder_layers[0].attention.self.query.kernel for bert in (one, larger)]
   np.testing.assert_array_equal(*map(numpy_of, kernels))
   assert larger.embeddings.word_embeddings.shape == (500, 16)
 
@@ -173,15 +173,20 @@ def test_its_own_tests(dummy_inputs):
 # An annotated BERT: its Keras part.
 
 
+@on_tensorflow
 def test_pre_training_and_classification_models_of_layers(dummy_inputs):
-  config = keras3.BertModel(small_encoder()).config
+  import tensorflow as tf
 
-  class BertPreTrainingModel(keras.Model):
+  from bert.transformers import BertConfig, TFBertMainLayer, TFBertMLMHead, TFBertNSPHead
+
+  config = BertConfig(**TINY_KEYS, num_labels=3)
+
+  class BertPreTrainingModel(tf.keras.Model):
     def __init__(self, config, *inputs, **kwargs):
       super().__init__(*inputs, **kwargs)
-      self.bert = keras3.TFBertMainLayer(config, name="bert")
-      self.mlm = keras3.TFBertMLMHead(config, self.bert.embeddings, name="mlm___cls")
-      self.nsp = keras3.TFBertNSPHead(config, name="nsp___cls")
+      self.bert = TFBertMainLayer(config, name="bert")
+      self.mlm = TFBertMLMHead(config, self.bert.embeddings, name="mlm___cls")
+      self.nsp = TFBertNSPHead(config, name="nsp___cls")
 
     def call(self, inputs, **kwargs):
       outputs = self.bert(inputs, **kwargs)
@@ -223,7 +228,7 @@ def test_fine_tuning_of_texts(name):
 def test_fine_tuning_with_a_dataset_of_tensorflow(name):
   import tensorflow as tf
 
-  from bert.keras3.models import TFBertForSequenceClassification
+  from bert.transformers import TFBertForSequenceClassification
 
   model = TFBertForSequenceClassification.from_pretrained(name)
   encoded = BertTokenizer.from_pretrained(name)(["w1", "w2"], return_tensors="tf")

@@ -163,11 +163,11 @@ def test_embeddings_are_the_normalised_sum(bert):
 
 
 def test_epsilon_and_gelu_are_the_originals(bert):
-  norms = [layer.attention_norm for layer in bert.encoder_layers]
-  assert {norm.epsilon for norm in (bert.embeddings.layer_norm, *norms)} == {1e-12}
+  norms = [layer.attention.output.LayerNorm for layer in bert.encoder_layers]
+  assert {norm.epsilon for norm in (bert.embeddings.LayerNorm, *norms)} == {1e-12}
   x = np.linspace(-4, 4, 101, dtype="float32")
   tanh_form = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-  gelu = bert.encoder_layers[0].feed_forward.activation
+  gelu = bert.encoder_layers[0].activation
   np.testing.assert_allclose(numpy_of(gelu(ops.convert_to_tensor(x))), tanh_form, atol=1e-6)
 
 

@@ -71,7 +71,7 @@ def test_variables_are_the_originals(family):
   assert bert.config.to_dict() == expected
   again = BERT.from_config(bert.get_config())
   assert again.get_config() == bert.get_config()
-  words = keras3.BertForMaskedLM(bert).predictions
+  words = keras3.BertForMaskedLM(bert).words
   assert set(words.checkpoint_variables()) == set(word_head_names(config))
 
 
@@ -388,14 +388,14 @@ def test_tinyberts_own_head(tmp_path):
   inputs = random_inputs(4, 6)
   pooled = numpy_of(model.bert(inputs)["pooler_output"])
   head = model.classifier
-  expected = np.maximum(pooled, 0) @ numpy_of(head.output_weights).T + numpy_of(head.output_bias)
+  expected = np.maximum(pooled, 0) @ numpy_of(head.kernel) + numpy_of(head.bias)
   assert (pooled < 0).any()
   logits = numpy_of(model(inputs)["logits"])
   assert_close(logits, expected)
-  assert head.dropout.rate == 0.0
+  assert model.dropout.rate == 0.0
   model.save_checkpoint(tmp_path)
   assert json.loads((tmp_path / "bert_config.json").read_text())["classifier_activation"] == "relu"
   loaded = keras3.BertForSequenceClassification.from_pretrained(tmp_path, num_labels=3)
   assert_close(numpy_of(loaded(inputs)["logits"]), logits)
   copy = keras3.BertForSequenceClassification.from_config(model.get_config())
-  assert copy.classifier.hidden_layer.activation == "relu"
+  assert copy.bert.classifier_activation == "relu"

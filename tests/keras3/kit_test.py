@@ -10,9 +10,6 @@ from bert.keras3 import (
   FeedForward,
   LayerNorm,
   MultiHeadAttention,
-  TFBertMainLayer,
-  TFBertMLMHead,
-  TFBertNSPHead,
   TransformerEncoderBlock,
   create_model_config,
 )
@@ -86,19 +83,5 @@ def test_layers_take_a_configuration(tmp_path):
     LayerNorm(768)
 
 
-def test_encoder_and_pre_training_heads_as_three_layers():
-  config = BertConfig(40, 8, 1, 2, 16, max_position_embeddings=24, type_vocab_size=2)
-  bert = TFBertMainLayer(config, name="bert")
-  words = TFBertMLMHead(config, bert.embeddings, name="mlm___cls")
-  sentences = TFBertNSPHead(config, name="nsp___cls")
-  outputs = bert({"input_ids": np.ones((2, 5), "int32")})
-  assert tuple(words(outputs.last_hidden_state).shape) == (2, 5, 40)
-  assert tuple(sentences(outputs.pooler_output).shape) == (2, 2)
-  assert sorted(weight.path for weight in words.weights) == [
-    "mlm___cls/output_bias",
-    "mlm___cls/transform/LayerNorm/beta",
-    "mlm___cls/transform/LayerNorm/gamma",
-    "mlm___cls/transform/dense/bias",
-    "mlm___cls/transform/dense/kernel",
-  ]
+def test_a_model_of_pre_training_is_one_of_keras():
   assert issubclass(BertPreTrainingModel, keras.Model)

@@ -252,7 +252,7 @@ def test_evaluation_of_a_model(kind, tokenizer, monkeypatch):
   inputs = dict(tokenizer(texts, return_tensors="np"))
   logits = numpy_of(model(inputs, training=False))
   if kind == "probabilities":
-    model.classifier.spec.output = "probabilities"
+    model.classifier.activation = keras.activations.softmax
   loader = create_classification_dataloader(texts, labels, tokenizer, batch_size=4)
   warnings = []
   monkeypatch.setattr(training, "_has_gpu", lambda: False)

@@ -64,5 +64,5 @@ def randomized(model):
   for variable in model.trainable_variables:
     variable.assign(generator.normal(0.1, 0.3, variable.shape))
   if type(model).__name__ == "BertForMultipleChoice":
-    model.classifier.output_bias.assign([0.0])  # all choices share it: its gradient is zero
+    model.classifier.bias.assign([0.0])  # all choices share it: its gradient is zero
   return model

@@ -69,7 +69,6 @@ def test_maps_are_those_of_keras_and_sum_to_one(store, model_dir, attend):
     ("multi_head", "pre"),
     ("window", "post"),
     ("group_query", "post"),
-    ("differential", "pre"),
   ],
 )
 def test_keras_layers_mix_by_their_maps(attention_type, normalization_position):
@@ -87,17 +86,16 @@ def test_keras_layers_mix_by_their_maps(attention_type, normalization_position):
   )
   ids = np.array([[5, 6, 7, 8, 9, 10]])
   layer = bert.encoder_layers[0]
-  for variable in layer.attention_norm.weights:  # or it would change nothing
+  norm = layer.attention.output.LayerNorm
+  for variable in norm.weights:  # or it would change nothing
     variable.assign(np.linspace(-1, 2, 16))
   maps = bert.attention_maps(ids)[:, 0]  # [B, N, S, S]
   states = bert(ids, output_hidden_states=True)["hidden_states"][0]
-  read = layer.attention_norm(states) if normalization_position == "pre" else states
-  values = layer.attention._for_all_heads(layer.attention.value(read))
+  read = norm(states) if normalization_position == "pre" else states
+  values = layer._for_all_heads(layer.attention.self.value(read))
   mixed = ops.einsum("bnft,btnh->bfnh", maps, values)
-  if attention_type == "differential":
-    mixed = layer.attention.head_norm(mixed) * 0.2
-  expected = layer.attention.output_dense(ops.reshape(mixed, (1, 6, 16)))
-  actual = layer.attention(read, attention_mask=ops.ones_like(ids))
+  expected = layer.attention.output.dense(ops.reshape(mixed, (1, 6, 16)))
+  actual = layer.attend(read, attention_mask=ops.ones_like(ids))
   np.testing.assert_allclose(
     ops.convert_to_numpy(actual), ops.convert_to_numpy(expected), atol=1e-5
   )

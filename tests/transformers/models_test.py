@@ -113,10 +113,11 @@ def test_a_class_computes_what_transformers_computes(model_class):
 )
 def test_dropout_of_a_head_is_what_its_key_says(name, keys, rate):
   config = getattr(room, f"{name.partition('For')[0]}Config")(**SIZES, **keys)
-  head = getattr(room, f"TF{name}")(config)._heads()[-1]
-  assert head.dropout.rate == rate
-  if name.startswith("Roberta"):
-    assert head.input_dropout.rate == rate
+  model = getattr(room, f"TF{name}")(config)
+  parts = ("sequence_summary", "sop_classifier", "nsp")
+  head = next((getattr(model, each) for each in parts if hasattr(model, each)), model)
+  head = model.classifier if name.startswith("Roberta") else head
+  assert getattr(head, "last_dropout" if name.startswith("Electra") else "dropout").rate == rate
 
 
 @pytest.mark.parametrize(
@@ -130,10 +131,10 @@ def test_dropout_of_a_head_is_what_its_key_says(name, keys, rate):
 def test_electra_chooses_by_the_summary_that_its_keys_say(keys, summary):
   config = room.ElectraConfig(**SIZES, **keys)
   model = room.TFElectraForMultipleChoice(config)
-  if model.classifier.hidden_layer.scope:  # one that changes nothing
-    model.classifier.hidden.kernel.assign(np.eye(16))
+  if model.sequence_summary.summary is not None:  # one that changes nothing
+    model.sequence_summary.summary.kernel.assign(np.eye(16))
   states = model.electra({"input_ids": IDS})["last_hidden_state"].numpy()
-  expected = summary(states) @ model.classifier.output_weights.numpy().reshape(16)
+  expected = summary(states) @ model.classifier.kernel.numpy().reshape(16)
   np.testing.assert_allclose(model(IDS[None]).logits[0], expected, atol=1e-5)
 
 
@@ -304,7 +305,8 @@ def test_data_of_transformers_and_weights_of_the_models_own_loss(family):
   assert model.evaluate(encoded, np.full(8, -100), verbose=0) == 0.0
   weights = np.arange(8) / 8
   weighted = model.evaluate(encoded, LABELS, sample_weight=weights, verbose=0)
-  assert weighted == pytest.approx((each * weights).mean(), rel=1e-4)
+  named = model.evaluate(encoded, {"labels": LABELS}, sample_weight=weights, verbose=0)
+  assert weighted == named == pytest.approx((each * weights).mean(), rel=1e-4)
   model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
   labelled, valid = BatchEncoding({**encoded, "labels": LABELS}), (encoded, LABELS)
   history = model.fit(
@@ -343,6 +345,72 @@ def test_weights_of_tokens_and_of_both_positions():
   start, end = (2 * losses.of_spans(positions, both, w) for w in ((1.0, 0.0), (0.0, 1.0)))
   found = losses.of_spans(positions, both, (of_texts, None))
   np.testing.assert_allclose(found, (start * of_texts + end) / 2, rtol=1e-5)
+
+
+def scorer(family):
+  """Makes a class of texts' scores as people wrote them, on a family's encoder."""
+  base, layer = (getattr(room, f"TF{family}{end}") for end in ("PreTrainedModel", "MainLayer"))
+  name = family.lower()
+
+  class Scorer(base):
+    def __init__(self, config, *inputs, **kwargs):
+      super().__init__(config, *inputs, **kwargs)
+      setattr(self, name, layer(config, name=name))
+      self.dropout = keras.layers.Dropout(0.1)
+      self.classifier = keras.layers.Dense(config.num_labels, name="classifier")
+
+    @room.unpack_inputs
+    def call(self, input_ids=None, attention_mask=None, labels=None, training=False):
+      states = getattr(self, name)(input_ids, attention_mask=attention_mask, training=training)[0]
+      logits = self.classifier(self.dropout(states[:, 0], training=training))
+      loss = None if labels is None else losses.of_texts(labels, logits)
+      return outputs.TFSequenceClassifierOutput(loss=loss, logits=logits)
+
+  return Scorer
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_class_with_layers_of_its_own(family, tmp_path):
+  name, source, model_class = family.lower(), text_model(family), scorer(family)
+  source.save_pretrained(tmp_path / "encoder")
+  model = model_class.from_pretrained(tmp_path / "encoder")
+  expected = getattr(source, name)(IDS)[0]
+  np.testing.assert_allclose(getattr(model, name)(IDS)[0], expected, atol=1e-6)
+  assert model_class.label_names == ("labels",)
+  getattr(model, name).trainable = False
+  assert len(model.trainable_variables) == 2
+  model.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
+  inputs = {"input_ids": IDS, "attention_mask": MASK}
+  losses_before = model.evaluate(inputs, LABELS, verbose=0)
+  model.fit(inputs, LABELS, epochs=3, verbose=0)
+  assert model.evaluate({**inputs, "labels": LABELS}, verbose=0) < losses_before
+  np.testing.assert_allclose(getattr(model, name)(IDS)[0], expected, atol=1e-6)
+  model.save_pretrained(tmp_path / "scorer")
+  again = model_class.from_pretrained(tmp_path / "scorer")
+  np.testing.assert_array_equal(again(IDS).logits, model(IDS).logits)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_derived_class_may_add_layers_and_a_model_change_them(family):
+  class WithLayer:
+    def __init__(self, config, *inputs, **kwargs):
+      super().__init__(config, *inputs, **kwargs)
+      self.extra = keras.layers.Dense(2)
+
+    def call(self, inputs, training=False):
+      return self.extra(super().call(inputs, training=training).logits)
+
+  model = text_model(family, lambda base: type("Derived", (WithLayer, base), {}))
+  model.compile("adam", "mse", run_eagerly=True)
+  model.fit({"input_ids": IDS}, np.zeros((8, 2)), verbose=0)
+  assert np.shape(model.predict({"input_ids": IDS}, verbose=0)) == (8, 2)
+  model = text_model(family)
+  count = len(model.layers)
+  old = model.classifier
+  model.classifier = keras.layers.Dense(5)
+  assert len(model.layers) == count
+  assert not {id(each) for each in old.variables} & {id(each) for each in model.variables}
+  assert model(IDS).logits.shape[-1] == 5
 
 
 def test_questions_train_on_both_positions():
