@@ -63,8 +63,8 @@ def model_of(model_class):
   if hasattr(config, "embedding_size"):
     config.embedding_size = 8
   model = model_class(config)
-  random = np.random.default_rng(zlib.crc32(model_class.__name__.encode()))
-  for variable in model.variables:
+  for name, variable in model.checkpoint_variables().items():
+    random = np.random.default_rng(zlib.crc32(f"{model_class.__name__} {name}".encode()))
     variable.assign(0.3 * (random.random(variable.shape) - 0.5).astype(np.float32) + 0.05)
   return model
 

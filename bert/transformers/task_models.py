@@ -48,7 +48,9 @@ class TFForTokenClassification(TFPreTrainedModel, keras_models.BertForTokenClass
   loss_of = staticmethod(losses.of_tokens)
 
 
-class TFForQuestionAnswering(TFPreTrainedModel, keras_models.BertForQuestionAnswering):
+class TFForQuestionAnswering(  # type: ignore[misc]
+  TFPreTrainedModel, keras_models.BertForQuestionAnswering
+):
   """Scores each token as start and end of an answer."""
 
   head = form.SPANS
@@ -98,12 +100,14 @@ class TFForNextSentencePrediction(TFPreTrainedModel, keras_models.BertForNextSen
   loss_of = staticmethod(losses.of_sentences)
 
 
-class TFForPreTraining(TFPreTrainedModel, keras_models.BertForPreTraining):
+class TFForPreTraining(  # type: ignore[misc]
+  TFPreTrainedModel, keras_models.BertForPreTraining
+):
   """Both heads of pre-training."""
 
   head = form.PRETRAINING
   label_names = ("labels", "next_sentence_label")
-  output_type = outputs.TFBertForPreTrainingOutput
+  output_type: ClassVar[type[outputs.ModelOutput]] = outputs.TFBertForPreTrainingOutput
   loss_of = staticmethod(losses.of_words_and_sentences)
 
 
