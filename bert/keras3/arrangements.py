@@ -65,6 +65,13 @@ TRANSFORMER_LAYERS: dict[str, Mapping[str, str]] = {
 }
 """`model_type` -> role -> place in a `TransformerLayer`."""
 
+SELF_ATTENTION = {
+  **{role: role for role in ("query", "key", "value")},
+  **{"attention_dropout": "dropout", "attention_output": "output_dense"},
+}
+FEED_FORWARD = {"intermediate": "intermediate", "output": "output_dense", "gate": "gate"}
+"""Role -> place in a `SelfAttention` and in a `FeedForward`, layers by themselves."""
+
 _PLAIN = {"dense": "dense", "norm": "LayerNorm"}
 MASKED_LM_HEADS: dict[str, tuple[str, Mapping[str, str]]] = {
   "bert": (

@@ -11,12 +11,10 @@ S = either length, N = number of heads, H = size of one head, W = N * H.
 """
 
 from types import SimpleNamespace
-from typing import ClassVar
 
-import keras
 from keras import ops
 
-from bert.keras3.arrangements import Arranged
+from bert.keras3 import arrangements
 from bert.keras3.building_blocks import Dropout, SpecLayer, create_dense, register, scope_below
 from bert.keras3.padding import AllRows
 
@@ -26,7 +24,7 @@ ATTENTION_TYPES = ("multi_head", "window", "group_query")
 HIDDEN_SCORE = -10000.0
 
 
-class Attends(Arranged):
+class Attends(arrangements.Arranged):
   """Base of layers that attend: their projections and what these compute.
 
   Roles: `query`, `key`, `value`, `attention_dropout`, `attention_output`.
@@ -144,11 +142,6 @@ class SelfAttention(Attends, SpecLayer):
   `kernel` and `bias`.
   """
 
-  places: ClassVar = {
-    **{role: role for role in ("query", "key", "value")},
-    **{"attention_dropout": "dropout", "attention_output": "output_dense"},
-  }
-
   def __init__(
     self,
     hidden_size: int,
@@ -163,6 +156,7 @@ class SelfAttention(Attends, SpecLayer):
   ):
     """Creates the projections; see `Attends.create_projections`."""
     super().__init__(name=name, **kwargs)
+    self.places = arrangements.SELF_ATTENTION
     self.spec = SimpleNamespace(
       hidden_size=hidden_size,
       num_heads=num_heads,
@@ -194,10 +188,6 @@ class SelfAttention(Attends, SpecLayer):
   def call(self, hidden_states, attention_mask=None, head_mask=None):
     """Mixes each vector from all visible ones; see `Attends.attend`."""
     return self.attend(hidden_states, attention_mask, head_mask)
-
-  def compute_output_spec(self, hidden_states, attention_mask=None, head_mask=None):
-    """Returns the shape and type of the output."""
-    return keras.KerasTensor(hidden_states.shape, self.compute_dtype)
 
 
 def attention_arguments(attention_type: str, num_heads: int, window_size: int, n_kv_head) -> dict:

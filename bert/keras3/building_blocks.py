@@ -259,6 +259,7 @@ class Dropout(TorchModule, keras.layers.Layer):
     # not kept there, where it would count as a parameter.
     generator = keras.random.SeedGenerator() if rate > 0 else None
     self.seed_generator = None if on_torch() else generator
+    self.built = True
 
   def call(self, inputs, training=None):
     """Drops values in training: float `[...]` to the same shape."""

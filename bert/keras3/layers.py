@@ -25,7 +25,7 @@ Letters in shapes: B = batch size, S = sequence length, W = width, the hidden si
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
@@ -306,7 +306,6 @@ class FeedForward(FeedsForward, SpecLayer):
   """
 
   retired: ClassVar = {"scopes": ["intermediate", "output"]}
-  places: ClassVar = {"intermediate": "intermediate", "output": "output_dense", "gate": "gate"}
 
   def __init__(
     self,
@@ -321,6 +320,7 @@ class FeedForward(FeedsForward, SpecLayer):
   ):
     """Creates the projections; see `FeedsForward.create_feed_forward`."""
     super().__init__(name=name, **kwargs)
+    self.places = arrangements.FEED_FORWARD
     self.spec = SimpleNamespace(
       hidden_size=hidden_size,
       intermediate_size=intermediate_size,
@@ -352,10 +352,6 @@ class FeedForward(FeedsForward, SpecLayer):
   def call(self, inputs):
     """Transforms vectors: float `[..., hidden_size]` to the same shape."""
     return self.feed_forward(inputs)
-
-  def compute_output_spec(self, inputs):
-    """Returns the shape and type of the output."""
-    return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
 
 @register
@@ -436,7 +432,7 @@ class TransformerLayer(Attends, FeedsForward, SpecLayer):
     )
     self.family = families.FAMILIES[model_type]
     self.places = arrangements.TRANSFORMER_LAYERS[model_type]
-    dense = {"initializer_range": initializer_range, "use_bias": use_bias}
+    dense: dict[str, Any] = {"initializer_range": initializer_range, "use_bias": use_bias}
     self.create_projections(
       hidden_size,
       num_heads,

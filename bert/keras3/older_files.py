@@ -45,8 +45,8 @@ def read_layer(layer, found: Mapping[str, Any]) -> None:
 def read_encoder(bert, found: Mapping[str, Any]) -> None:
   """Reads a `BERT`."""
   embeddings = bert.embeddings
-  tables = ("word_embeddings", "token_type_embeddings", "position_embeddings")
-  tables = [getattr(embeddings, name) for name in tables]
+  names = ("word_embeddings", "token_type_embeddings", "position_embeddings")
+  tables = [getattr(embeddings, name) for name in names]
   assign([table for table in tables if table is not None], found["embeddings"])
   assign(embeddings.LayerNorm.weights, found["embeddings/layer_norm"])
   for index, layer in enumerate(bert.encoder.layer):

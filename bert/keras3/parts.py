@@ -39,10 +39,11 @@ def restore(model: keras.layers.Layer, parts: Mapping[str, Mapping[str, Any]]) -
     state = parts.get(path, {})
     if "dtype" in state and state["dtype"] != _policy(part):
       policy = keras.dtype_policies.deserialize(state["dtype"])
-      if mode := getattr(policy, "quantization_mode", None):
-        part.quantize(mode)
-      else:
+      mode = getattr(policy, "quantization_mode", None)
+      if mode is None:
         part.dtype_policy = policy
+      elif getattr(part.dtype_policy, "quantization_mode", None) is None:  # else a `BERT` did it
+        part.quantize(mode)
     if "trainable" in state:
       part.trainable = state["trainable"]
 

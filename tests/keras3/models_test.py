@@ -262,3 +262,14 @@ def test_a_head_for_choices_has_a_bias_if_its_checkpoint_has_one(vocab_file, tmp
 def test_an_encoder_may_be_given():
   bert = BERT(vocab_size=20, hidden_size=8, num_layers=1, num_heads=2, intermediate_size=8)
   assert BertForTokenClassification(bert).bert is bert
+
+
+def test_a_quantized_model_loads(tmp_path):
+  model, inputs = randomized(BertForSequenceClassification(BERT(**TINY))), random_inputs(2, 5)
+  model.quantize("int8")
+  expected = numpy_of(model(inputs).logits)
+  model.save(tmp_path / "model.keras")
+  again = keras.models.load_model(tmp_path / "model.keras")
+  np.testing.assert_allclose(numpy_of(again(inputs).logits), expected, atol=1e-5)
+  with pytest.raises(ValueError, match=r"is int8: save the model before model\.quantize"):
+    again.save_pretrained(tmp_path / "folder")
