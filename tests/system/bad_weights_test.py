@@ -99,7 +99,7 @@ _INDEX = [
   case("an unknown type", _index(HEADER, entry(b"a", _tensor(4, dtype=7))), "type 7"),
   case("a number for the shape", _index(HEADER, entry(b"a", b"\x10\x05")), "damaged"),
   case("a text for the type", _index(HEADER, entry(b"a", b"\x0a\x01\x05")), "not a size"),
-  case("a number without end", _index(HEADER, entry(b"a", b"\x08" + b"\xff" * 20)), "ten bytes"),
+  case("a number without end", _index(HEADER, entry(b"a", b"\x08" + b"\xff" * 20)), "no end"),
   case("a key of no text", _index(HEADER, entry(b"\xff", TENSOR)), "damaged"),
   case("a key behind the end", _index(HEADER, b"\0\x7f\0a"), "after its block"),
   case("a slice", _index(HEADER, entry(b"a", TENSOR + b"\x3a\0")), "a partitioned variable"),
