@@ -15,25 +15,20 @@ No TensorFlow is needed here.
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.checkpoints import object_graph
-from bert.checkpoints.bundle_files import IN_SAVED_MODEL, OBJECT_GRAPH, CheckpointError
+from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
 from bert.checkpoints.load_report import abbreviate
-from bert.checkpoints.numpy_reader import CheckpointReader
-from bert.checkpoints.object_graph import VALUE
+from bert.checkpoints.numpy_reader import VALUE, CheckpointReader
 from bert.io import filesystem
 from bert.model import families
 from bert.model.families import Family
 
 DO_LOWER_CASE = f"do_lower_case/{VALUE}"  # in a SavedModel from TensorFlow Hub
 READ_HERE = "the Model Garden's BertEncoder and AlbertEncoder are read"
-
-_PARAMS = "params.yaml"  # beside the checkpoints of a training run
-_GRAPHS = ("keras_metadata.pb", "saved_model.pb")  # with the layers' settings; the first since 2021
 
 Shape = tuple[int, ...]
 
@@ -117,67 +112,69 @@ def names_of(
     >>> names["bert/encoder/layer_0/attention/output/LayerNorm/beta"]
     'transformer/layer_0/self_attention_layer_norm/beta'
   """
-  found = {
+  tables = {
     "bert/embeddings/word_embeddings": "word_embeddings/embeddings",
     "bert/embeddings/position_embeddings": names.positions,
     "bert/embeddings/token_type_embeddings": names.segments,
-    **dict(_norm("bert/embeddings/LayerNorm", names.embeddings_norm)),
-    **dict(_dense(_POOLER, "pooler_transform")),
   }
+  modules = {"bert/embeddings/LayerNorm": names.embeddings_norm, _POOLER: "pooler_transform"}
   if is_projected:
-    found |= _dense(f"bert/{family.projection}", "embedding_projection")
+    modules[f"bert/{family.projection}"] = "embedding_projection"
   here = family.layer
   for number in range(layers):
     scope, there = f"bert/encoder/layer_{number}", f"{names.layers}/layer_{number}"
     if family.shares_layers:
       scope, there = f"bert/encoder/{_SHARED}", names.layers
     for part in ("query", "key", "value"):
-      found |= _dense(f"{scope}/{here.attention}/{part}", f"{there}/self_attention/{part}")
-    found |= _dense(f"{scope}/{here.attention_output}", f"{there}/{names.attention_output}")
-    found |= _norm(f"{scope}/{here.attention_norm}", f"{there}/self_attention_layer_norm")
-    found |= _dense(f"{scope}/{here.intermediate}", f"{there}/intermediate")
-    found |= _dense(f"{scope}/{here.output}", f"{there}/output")
-    found |= _norm(f"{scope}/{here.output_norm}", f"{there}/output_layer_norm")
-  return found
-
-
-def _dense(here: str, there: str) -> Iterator[tuple[str, str]]:
-  return ((f"{here}/{leaf}", f"{there}/{leaf}") for leaf in ("kernel", "bias"))
-
-
-def _norm(here: str, there: str) -> Iterator[tuple[str, str]]:
-  return ((f"{here}/{leaf}", f"{there}/{leaf}") for leaf in ("gamma", "beta"))
+      modules[f"{scope}/{here.attention}/{part}"] = f"{there}/self_attention/{part}"
+    modules |= {
+      f"{scope}/{here.attention_output}": f"{there}/{names.attention_output}",
+      f"{scope}/{here.attention_norm}": f"{there}/self_attention_layer_norm",
+      f"{scope}/{here.intermediate}": f"{there}/intermediate",
+      f"{scope}/{here.output}": f"{there}/output",
+      f"{scope}/{here.output_norm}": f"{there}/output_layer_norm",
+    }
+  for module, there in modules.items():
+    leaves = ("gamma", "beta") if there.endswith("layer_norm") else ("kernel", "bias")
+    tables |= {f"{module}/{leaf}": f"{there}/{leaf}" for leaf in leaves}
+  return tables
 
 
 # ---------------------------------------------------------------------------------------------
 # Finding an encoder.
 
 
-def find_encoder(prefix: str, graph: bytes, shapes: Mapping[str, Shape]) -> Encoder | None:
+def find_encoder(reader: CheckpointReader) -> Encoder | None:
   """Finds the encoder in an object-based checkpoint; None for models of other origin.
 
-  `graph` is the content of the tensor `OBJECT_GRAPH`, `shapes` are by key. Files beside the
-  checkpoint may tell what its shapes do not.
+  Files beside the checkpoint may tell what its shapes do not.
 
   Raises:
     CheckpointError: it is another encoder of the garden, there are several, or it is damaged.
   """
   try:
-    keys = _without_optimizer(object_graph.keys_of(graph), shapes)
+    keys = _without_optimizer(reader)
     scope, version, is_numbered = _scope_of(keys)
     if version is None:
       return None
+    shapes = {name: tuple(reader.contents[every[0]][0]) for name, every in keys.items()}
     encoder = _take(scope, _NAMES[version], bool(is_numbered), keys, shapes)
-    _check_order_of_norms(prefix)
+    if _settings_beside(reader.prefix).get("norm_first") == "true":
+      raise ValueError(
+        f"{_OTHER} it normalizes before attention and feed-forward layers (norm_first); "
+        f"{READ_HERE}."
+      )
   except ValueError as error:
-    raise CheckpointError(f"{prefix}: {error}") from None
+    raise CheckpointError(f"{reader.prefix}: {error}") from None
   return encoder
 
 
-def _without_optimizer(keys: Mapping[str, list[str]], shapes) -> dict[str, list[str]]:
+def _without_optimizer(reader: CheckpointReader) -> dict[str, list[str]]:
   is_slot = re.compile(r"optimizer/|.*\.OPTIMIZER_SLOT/").match
-  kept = {name: [key for key in every if not is_slot(key)] for name, every in keys.items()}
-  kept = {name: [key for key in every if key in shapes] for name, every in kept.items()}
+  kept = {
+    name: [key for key in every if key in reader.contents and not is_slot(key)]
+    for name, every in reader.variable_keys().items()
+  }
   return {name: every for name, every in kept.items() if every}
 
 
@@ -213,10 +210,10 @@ def _take(scope: str, names: _Names, is_numbered: bool, keys, shapes) -> Encoder
   heads = [name for name in keys if name.endswith(ends)]
   wanted |= {HEADS[next(end for end in ends if name.endswith(end))]: name for name in heads}
   places = {here: _place(here, there, keys, shapes) for here, there in wanted.items()}
-  sizes = _sizes(family, wanted, keys, shapes)
+  sizes = _sizes(family, wanted, shapes)
   sizes |= {"num_hidden_layers": len(numbers)} if is_numbered else {}
   used = {*theirs, *heads, "save_counter"}
-  left_out = [name for name in keys if name not in used and shapes[keys[name][0]]]
+  left_out = [name for name in keys if name not in used and shapes[name]]
   return Encoder(family, dict(sorted(places.items())), sizes, left_out)
 
 
@@ -227,8 +224,7 @@ def _place(here: str, there: str, keys, shapes) -> Place:
   """Returns the place of a variable, after checking its number of dimensions."""
   if len(keys[there]) > 1:
     raise ValueError(f"it has several variables {there}, of several models; one is needed.")
-  [key] = keys[there]
-  shape, axis = tuple(shapes[key]), axis_of_heads(here)
+  shape, axis = shapes[there], axis_of_heads(here)
   is_matrix = here.endswith(("/kernel", "_embeddings", "output_weights"))
   rank = (2 if is_matrix else 1) + (axis is not None)
   if len(shape) != rank:
@@ -237,7 +233,7 @@ def _place(here: str, there: str, keys, shapes) -> Place:
     )
   if axis is not None:
     shape = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
-  return Place(key, shape[::-1] if is_output(here) else shape, is_output(here))
+  return Place(keys[there][0], shape[::-1] if is_output(here) else shape, is_output(here))
 
 
 def is_output(name: str) -> bool:
@@ -259,11 +255,11 @@ def axis_of_heads(name: str) -> int | None:
   return 0 if re.search(r"/attention(_1)?/output/dense/kernel$", name) else None
 
 
-def _sizes(family: Family, names: Mapping[str, str], keys, shapes) -> dict[str, Any]:
+def _sizes(family: Family, names: Mapping[str, str], shapes) -> dict[str, Any]:
   """Returns the configuration, from the shapes there."""
 
   def shape(name: str) -> Shape:
-    return tuple(shapes[keys[names[name]][0]])
+    return shapes[names[name]]
 
   attention = family.layer.attention
   layer = f"bert/encoder/{_SHARED if family.shares_layers else 'layer_0'}"
@@ -291,45 +287,34 @@ def _sizes(family: Family, names: Mapping[str, str], keys, shapes) -> dict[str, 
 
 # Keras' own gelu is the erf form, the garden's the tanh form, which is also its default.
 _ACTIVATIONS = {"Text>gelu": "gelu", "gelu": "gelu_erf", "relu": "relu", "tanh": "tanh"}
-_ACTIVATION = rb'"(?:inner|intermediate)_activation": "([^"]+)"'
+_SETTINGS = {  # as JSON in a graph, as YAML in `params.yaml`
+  name: re.compile(rb'(?m)(?:"|^\s*)%s"?: *"?(?!null)([\w>]+)' % key)
+  for name, key in {
+    "norm_first": b"norm_first",
+    "num_layers": b"num_layers",
+    "activation": b"(?:inner|intermediate|hidden)_activation",
+  }.items()
+}
 
 
 def _settings_beside(prefix: str) -> dict[str, str]:
   """`norm_first`, `num_layers` and `activation` of an encoder, as far as files tell."""
-  folder = os.path.dirname(prefix) or "."
-  if prefix.endswith(IN_SAVED_MODEL):
-    folder = prefix.removesuffix(IN_SAVED_MODEL) or "."
-    files = [os.path.join(folder, name) for name in _GRAPHS]
-    content = next((filesystem.read_bytes(file) for file in files if filesystem.is_file(file)), b"")
-    patterns = {name: rb'"%s": (\w+)' % name.encode() for name in ("norm_first", "num_layers")}
-    patterns["activation"] = _ACTIVATION
-  else:
-    file = os.path.join(folder, _PARAMS)
-    content = filesystem.read_bytes(file) if filesystem.is_file(file) else b""
-    named = {"norm_first": "norm_first", "num_layers": "num_layers"}
-    named["activation"] = "hidden_activation"
-    patterns = {name: rb"(?m)^\s*%s: *(\w+)" % key.encode() for name, key in named.items()}
-  found = {name: re.search(pattern, content) for name, pattern in patterns.items()}
+  folder, is_saved_model = os.path.dirname(prefix), prefix.endswith(IN_SAVED_MODEL)
+  # With the layers' settings; the first since 2021.
+  names = ["keras_metadata.pb", "saved_model.pb"] if is_saved_model else ["params.yaml"]
+  folder = os.path.dirname(folder) if is_saved_model else folder
+  files = filter(filesystem.is_file, (os.path.join(folder, name) for name in names))
+  content = next(map(filesystem.read_bytes, files), b"")
+  found = {name: pattern.search(content) for name, pattern in _SETTINGS.items()}
   settings = {name: match[1].decode("utf-8", "replace") for name, match in found.items() if match}
-  if not prefix.endswith(IN_SAVED_MODEL) and settings.get("activation") == "gelu":
+  if not is_saved_model and settings.get("activation") == "gelu":
     settings["activation"] = "Text>gelu"  # which this name stands for there
   return settings
 
 
-def _check_order_of_norms(prefix: str) -> None:
-  if _settings_beside(prefix).get("norm_first") == "true":
-    raise ValueError(
-      f"{_OTHER} it normalizes before attention and feed-forward layers (norm_first); {READ_HERE}."
-    )
-
-
 def open_encoder(prefix: str) -> Encoder | None:
   """Finds the encoder in the files of a checkpoint; see `find_encoder`."""
-  reader = CheckpointReader(prefix)
-  if OBJECT_GRAPH not in reader.contents:
-    return None
-  shapes = {name: tuple(shape) for name, (shape, _) in reader.contents.items()}
-  return find_encoder(prefix, reader.read_string(OBJECT_GRAPH), shapes)
+  return find_encoder(CheckpointReader(prefix))
 
 
 def holds_encoder(prefix: str) -> bool:

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bert.checkpoints import bundle_files, tensor_files
-from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints.bundle_files import OBJECT_GRAPH, CheckpointError
 from bert.io import filesystem
+from bert.io.protobuf_fields import fields, messages, varint
 from bert.io.tfrecord_bytes import masked_crc32c
 
 MAGIC = 0xDB4775248B80FB57
@@ -46,6 +47,11 @@ DTYPES: dict[int, np.dtype] = {
   23: np.dtype("<u8"),
 }
 _OTHER = np.dtype(object)  # of texts, and of all other types
+
+VALUE = ".ATTRIBUTES/VARIABLE_VALUE"  # the last part of a variable's key, if object-based
+# Fields of an `OBJECT_GRAPH`: of the graph its nodes, of a node its attributes, and of these.
+_NODES, _ATTRIBUTES = 1, 2
+_ATTRIBUTE, _NAME, _KEY = 1, 2, 3
 
 
 class _Entry(NamedTuple):
@@ -81,10 +87,10 @@ class CheckpointReader:
     try:
       with filesystem.open_to_read(path) as file:
         table = dict(_table_entries(file.read()))
-      _check_header(_fields(table.pop(b"")), len(self._shards))
+      _check_header(dict(fields(table.pop(b""))), len(self._shards))
       entries = {key: _parse_entry(value) for key, value in table.items()}
       self._entries = {key.decode(): entry for key, entry in entries.items()}
-    except (CheckpointError, KeyError, IndexError, struct.error, UnicodeDecodeError) as error:
+    except (ValueError, LookupError, struct.error) as error:
       raise CheckpointError(
         f"{path} is damaged, or not the index of a checkpoint: {error}"
       ) from None
@@ -137,12 +143,41 @@ class CheckpointReader:
     entry = self._find(name)
     content = self._content(name, entry, entry.size)
     # Stored are the length as a varint, a checksum of the lengths, and the string.
-    length, start = _varint(content + bytes(10), 0)
+    length, start = varint(content + bytes(10), 0)
     summed = struct.pack("<I", length & 0xFFFFFFFF) + content[start:]
     is_one = entry.dtype == _STRING and not entry.shape and start + 4 + length == entry.size
     if not is_one or masked_crc32c(summed) != entry.checksum:
       raise CheckpointError(f"{self._path(entry)}: {name} is damaged, or is no string.")
     return content[start + 4 :]
+
+  def variable_keys(self) -> dict[str, list[str]]:
+    """Maps names of variables to the keys of their values, in an object-based checkpoint.
+
+    Such a checkpoint, the format of TensorFlow 2 and Keras, stores values under paths of Python
+    attributes. One more tensor, a string, holds the graph of all objects
+    (`TrackableObjectGraph`, a protocol buffer), with the names of variables. Several variables
+    may have the same name.
+
+    Returns:
+      For instance `{"kernel": ["model/layer_with_weights-6/kernel/.ATTRIBUTES/..."]}`; empty for
+      other checkpoints.
+
+    Raises:
+      CheckpointError: the graph is damaged.
+    """
+    found: dict[str, list[str]] = {}
+    if OBJECT_GRAPH not in self.contents:
+      return found
+    try:
+      for node in messages(self.read_string(OBJECT_GRAPH), _NODES):
+        for attribute in messages(node, _ATTRIBUTES):
+          entry = dict(fields(attribute))
+          kind, name, key = (entry.get(n, b"").decode() for n in (_ATTRIBUTE, _NAME, _KEY))
+          if kind == "VARIABLE_VALUE" and key not in found.get(name, []):
+            found.setdefault(name, []).append(key)
+    except (ValueError, AttributeError) as error:
+      raise CheckpointError(f"{self.prefix}: {OBJECT_GRAPH} is damaged: {error}") from None
+    return found
 
   def _find(self, name: str) -> _Entry:
     if name not in self._entries:
@@ -184,29 +219,29 @@ def _check_header(header: dict[int, int | bytes], shards: int) -> None:
 
 
 def _parse_entry(message: bytes) -> _Entry:
-  fields = _fields(message)
-  if 7 in fields:
+  entry = dict(fields(message))
+  if 7 in entry:
     raise CheckpointError(
       "it has a partitioned variable, which is not supported: save it in one piece"
     )
-  shape = each_field(_message(fields.get(2, b"")))
-  dims = tuple(_number(_fields(_message(dim)), 1) for number, dim in shape if number == 2)
+  shape = fields(_message(entry.get(2, b"")))
+  dims = tuple(_number(dict(fields(_message(dim))), 1) for number, dim in shape if number == 2)
   # NumPy multiplies the other sizes even where one of them is 0.
   if len(dims) > _MAX_DIMENSIONS or math.prod(filter(None, dims)) > _MAX_NUMBER // 16:
     raise CheckpointError("a tensor's shape is larger than any array's")
   return _Entry(
-    dtype=_number(fields, 1),
+    dtype=_number(entry, 1),
     shape=dims,
-    shard=_number(fields, 3),
-    offset=_number(fields, 4),
-    size=_number(fields, 5),
-    checksum=_number(fields, 6),
+    shard=_number(entry, 3),
+    offset=_number(entry, 4),
+    size=_number(entry, 5),
+    checksum=int.from_bytes(_message(entry.get(6, b"")), "little"),
   )
 
 
-def _number(fields: dict[int, int | bytes], number: int, default: int = 0) -> int:
+def _number(message: dict[int, int | bytes], number: int, default: int = 0) -> int:
   """Returns a field that must be a number of at least 0."""
-  value = fields.get(number, default)
+  value = message.get(number, default)
   if not isinstance(value, int) or value > _MAX_NUMBER:
     raise CheckpointError(f"its field {number} is not a size")
   return value
@@ -220,7 +255,7 @@ def _message(value: int | bytes) -> bytes:
 
 
 # ---------------------------------------------------------------------------------------------
-# The two formats in an index: LevelDB's table, and protocol buffers.
+# LevelDB's table.
 
 
 def _table_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -236,8 +271,8 @@ def _table_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
   """Returns the (offset, size) of a block, and the position after its handle."""
-  offset, position = _varint(data, position)
-  size, position = _varint(data, position)
+  offset, position = varint(data, position)
+  size, position = varint(data, position)
   return (offset, size), position
 
 
@@ -255,61 +290,11 @@ def _block_entries(content: bytes, offset: int, size: int) -> Iterator[tuple[byt
   end = size - 4 - 4 * num_restarts
   position, key = 0, b""
   while position < end:
-    shared, position = _varint(block, position)
-    rest, position = _varint(block, position)
-    length, position = _varint(block, position)
+    shared, position = varint(block, position)
+    rest, position = varint(block, position)
+    length, position = varint(block, position)
     key = key[:shared] + block[position : position + rest]
     position += rest + length
     if position > end:
       raise CheckpointError("an entry would end after its block")
     yield key, block[position - length : position]
-
-
-def _fields(message: bytes) -> dict[int, int | bytes]:
-  """Returns the fields of a protocol buffer; for repeated fields the last value."""
-  return dict(each_field(message))
-
-
-def each_field(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-  """(number, value) of each field of a protocol buffer.
-
-  Example:
-    >>> list(each_field(bytes([0x08, 0x96, 0x01])))
-    [(1, 150)]
-  """
-  position = 0
-  value: int | bytes
-  while position < len(message):
-    tag, position = _varint(message, position)
-    number, kind = tag >> 3, tag & 7
-    if kind == 0:
-      value, position = _varint(message, position)
-    elif kind == 2:
-      length, position = _varint(message, position)
-      value, position = message[position : position + length], position + length
-      if position > len(message):
-        raise CheckpointError("a field would end after its message")
-    elif kind == 5:
-      (value,) = struct.unpack_from("<I", message, position)
-      position += 4
-    else:
-      raise CheckpointError(f"a field has the unknown wire type {kind}")
-    yield number, value
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-  """Returns a varint (7 bits per byte, low bits first), and the position after it.
-
-  Example:
-    >>> _varint(bytes([0x96, 0x01]), 0)
-    (150, 2)
-  """
-  value = shift = 0
-  while shift < 64:
-    byte = data[position]
-    position += 1
-    value |= (byte & 0x7F) << shift
-    shift += 7
-    if not byte & 0x80:
-      return value, position
-  raise CheckpointError("a number has more than ten bytes")

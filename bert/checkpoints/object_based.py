@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bert.checkpoints import model_garden, object_graph
+from bert.checkpoints import model_garden
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, OBJECT_GRAPH, is_saved_model
 from bert.checkpoints.load_report import ENCODER_SCOPES
 from bert.checkpoints.model_garden import Place
@@ -46,17 +46,15 @@ def named(bundle) -> NamedWeights | None:
   Raises:
     CheckpointError: it is damaged, or another encoder of the Model Garden.
   """
-  graph = bundle.read_string(OBJECT_GRAPH)
-  shapes = {key: tuple(shape) for key, (shape, _) in bundle.contents.items()}
-  if encoder := model_garden.find_encoder(bundle.prefix, graph, shapes):
+  if encoder := model_garden.find_encoder(bundle):
     case_key = model_garden.DO_LOWER_CASE
-    return NamedWeights(bundle, encoder.places, case_key if case_key in shapes else None)
-  keys = {name: every[0] for name, every in sorted(object_graph.keys_of(graph).items())}
+    return NamedWeights(bundle, encoder.places, case_key if case_key in bundle.contents else None)
+  keys = {name: every[0] for name, every in sorted(bundle.variable_keys().items())}
   if not (_is_export(bundle.prefix) and any(name.startswith(ENCODER_SCOPES) for name in keys)):
     return None
   # Other variables, such as `do_lower_case`, are not weights.
   places = {
-    name: Place(key, shapes[key])
+    name: Place(key, tuple(bundle.contents[key][0]))
     for name, key in keys.items()
     if bundle.contents[key][1].kind == "f"
   }

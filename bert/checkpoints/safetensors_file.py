@@ -1,52 +1,35 @@
-"""The safetensors format: named tensors in a file that contains no code.
+"""The safetensors format, read and written by the library of this name.
 
   write("model.safetensors", {"a": np.zeros([2, 3], np.float32)}, {"format": "pt"})
   weights = open_weights("model.safetensors")
   weights.tensors["a"].shape, weights.read("a")
 
-A file is: 8 bytes, a little-endian number N; N bytes of JSON; then the values, one tensor after the
-other, little-endian, row by row. The JSON has the type and shape of each tensor, and the range of
-its bytes, counted from the end of the JSON:
-
-  {"__metadata__": {"format": "pt"},
-   "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
-
 Large models come in several files, with a `model.safetensors.index.json` that says which tensor is
-in which. Why not the package `safetensors`: with NumPy it cannot read bfloat16, which many models
-are saved in; and every script reads these files, not only those with an extra installed.
-Description of the format: https://github.com/huggingface/safetensors#format
+in which. Description of the format: https://github.com/huggingface/safetensors#format
 """
 
-import json
-import math
 import os
+import shutil
 import struct
+import tempfile
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import safetensors
+import safetensors.numpy
 
 from bert.checkpoints import keras_weights, tensor_files
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.formats import SHARDS_SUFFIX
-from bert.checkpoints.tensor_files import MAX_HEADER_BYTES, ShardedFiles, TensorFile
+from bert.checkpoints.tensor_files import ShardedFiles, TensorFile
 from bert.io import filesystem, other_formats
 from bert.io.atomic_files import written_whole
 
-_METADATA = "__metadata__"
+# The types that NumPy has, and bfloat16.
 _DTYPES = {
-  "BOOL": np.dtype(np.bool_),
-  "U8": np.dtype("u1"),
-  "I8": np.dtype("i1"),
-  "U16": np.dtype("<u2"),
-  "I16": np.dtype("<i2"),
-  "F16": np.dtype("<f2"),
-  "U32": np.dtype("<u4"),
-  "I32": np.dtype("<i4"),
-  "F32": np.dtype("<f4"),
-  "U64": np.dtype("<u8"),
-  "I64": np.dtype("<i8"),
-  "F64": np.dtype("<f8"),
+  **{"BOOL": "?", "U8": "u1", "I8": "i1", "U16": "u2", "I16": "i2", "F16": "f2"},
+  **{"U32": "u4", "I32": "i4", "F32": "f4", "U64": "u8", "I64": "i8", "F64": "f8"},
 }
 
 
@@ -55,16 +38,10 @@ class SafetensorsError(CheckpointError):
 
 
 class TensorInfo(NamedTuple):
-  """The entry of a tensor in a header."""
+  """A tensor of a file."""
 
-  dtype: np.dtype  # of the array that reading it gives
-  shape: tuple[int, ...]  # its sizes
-  start: int  # where its bytes begin, counted from the end of the header
-  end: int  # where they end
-
-
-# ---------------------------------------------------------------------------------------------
-# Reading.
+  dtype: np.dtype
+  shape: tuple[int, ...]
 
 
 def open_weights(path: str | os.PathLike, family: str = "bert") -> TensorFile:
@@ -92,8 +69,7 @@ class SafetensorsFile:
 
   Attributes:
     path: of the file.
-    tensors: name -> TensorInfo, in the order of the header.
-    metadata: the texts stored with them.
+    tensors: name -> TensorInfo.
   """
 
   def __init__(self, path: str | os.PathLike):
@@ -103,17 +79,33 @@ class SafetensorsFile:
       SafetensorsError: the file is missing, too short or too long, or its header is invalid.
     """
     self.path = os.fsdecode(path)
+    # The library maps local files; the copy of another one is removed with this object.
+    self._copy = tempfile.NamedTemporaryFile() if filesystem.is_remote(path) else None  # noqa: SIM115
     try:
-      size = filesystem.size_bytes(self.path)
       with filesystem.open_to_read(self.path) as reader:
-        header, self._values_start = _read_header(reader, size)
-      self.metadata = _checked_metadata(header.pop(_METADATA, {}))
-      self.tensors = {name: _tensor_info(name, entry) for name, entry in header.items()}
-      _check_places(self.tensors, size - self._values_start)
+        start = reader.read(max(8, other_formats.LONGEST))
+        tensor_files.check_is_no_page(start)
+        if self._copy:
+          reader.seek(0)
+          shutil.copyfileobj(reader, self._copy)
+          self._copy.flush()
+        with self._opened() as file:
+          slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        # Of a name that occurs twice the library would take the last tensor.
+        reader.seek(8)
+        tensor_files.json_object(reader.read(*struct.unpack("<Q", start[:8])))
+      self.tensors = {name: _tensor_info(name, each) for name, each in slices.items()}
     except OSError as error:
       raise SafetensorsError(f"{self.path} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
-      raise SafetensorsError(f"{self.path} is not a whole safetensors file: {error}") from None
+    except (ValueError, safetensors.SafetensorError) as error:
+      raise self._error(error) from None
+
+  def _opened(self) -> safetensors.safe_open:
+    return safetensors.safe_open(self._copy.name if self._copy else self.path, "np")
+
+  def _error(self, reason: Exception) -> SafetensorsError:
+    text = " ".join(str(reason).removeprefix("Error while deserializing header: ").split())
+    return SafetensorsError(f"{self.path} is not a whole safetensors file: {text:.300}")
 
   def read(self, name: str) -> np.ndarray:
     """One tensor.
@@ -123,109 +115,21 @@ class SafetensorsFile:
     """
     if name not in self.tensors:
       raise SafetensorsError(f"{self.path} has no tensor {name!r}.")
-    info = self.tensors[name]
-    values = np.empty(info.shape, info.dtype)
-    with filesystem.open_to_read(self.path) as reader:
-      reader.seek(self._values_start + info.start)
-      # A view as bytes, because bfloat16 does not support the buffer protocol.
-      content = values.reshape(-1).view(np.uint8).data
-      count = reader.readinto(content)  # type: ignore[attr-defined]
-    if count != info.end - info.start:
-      raise SafetensorsError(f"{self.path} became shorter while it was read.")
-    return values
-
-
-def _read_header(reader, size: int) -> tuple[dict[str, Any], int]:
-  """Returns the JSON at the beginning of a file of `size` bytes, and where the values begin."""
-  if size < 8:
-    raise SafetensorsError(f"it has {size} bytes, too few for a header.")
-  start = reader.read(max(8, other_formats.LONGEST))
-  tensor_files.check_is_no_page(start)
-  (length,) = struct.unpack("<Q", start[:8])
-  reader.seek(8)
-  # Both before reading: a damaged length must not become an allocation of exabytes.
-  if length > MAX_HEADER_BYTES:
-    raise SafetensorsError(
-      f"its header would have {length:,} bytes, the maximum is {MAX_HEADER_BYTES:,}."
-    )
-  if length > size - 8:
-    raise SafetensorsError(f"its header should have {length:,} bytes, only {size - 8:,} follow.")
-  return tensor_files.json_object(reader.read(length)), 8 + length
-
-
-def _checked_metadata(metadata) -> dict[str, str]:
-  if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-    raise SafetensorsError(f"{_METADATA} has values that are not strings.")
-  return metadata
+    try:
+      with self._opened() as file:
+        return file.get_tensor(name)
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
+      raise self._error(error) from None
 
 
 def _tensor_info(name: str, entry) -> TensorInfo:
-  """Reads an entry of the header, and checks that type, shape and place agree."""
-  if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-    raise SafetensorsError(f"{name!r} needs dtype, shape and data_offsets, and nothing else.")
-  shape, offsets = entry["shape"], entry["data_offsets"]
-  if not isinstance(shape, list) or not tensor_files.is_shape(shape):
-    raise SafetensorsError(f"the shape of {name!r} is {shape!r:.80}.")
-  is_range = isinstance(offsets, list) and len(offsets) == 2 and tensor_files.is_shape(offsets)
-  if not is_range or offsets[0] > offsets[1]:
-    raise SafetensorsError(f"data_offsets of {name!r} are {offsets!r:.80}.")
-  dtype = _dtype_called(entry["dtype"])
-  if dtype is None:
-    raise SafetensorsError(
-      f"{name!r} is of type {entry['dtype']!r}; known: {', '.join([*_DTYPES, 'BF16'])}."
-    )
-  size_bytes = math.prod(shape) * dtype.itemsize
-  if size_bytes != offsets[1] - offsets[0]:
-    raise SafetensorsError(
-      f"{name!r}, {entry['dtype']} {shape}, takes {size_bytes:,} bytes, but its data_offsets are "
-      f"{offsets}."
-    )
-  if tensor_files.is_larger_than_any_array(shape, dtype):
-    raise SafetensorsError(f"{name!r} of shape {shape!r:.80} is larger than any array.")
-  return TensorInfo(dtype, tuple(shape), *offsets)
-
-
-def _check_places(tensors: Mapping[str, TensorInfo], size: int) -> None:
-  """Checks that values do not overlap, leave no gap, and end at the end of the file."""
-  position, before = 0, "the header"
-  for name, info in sorted(tensors.items(), key=lambda item: item[1][2:]):
-    if info.start != position:
-      what = "overlap" if info.start < position else "leave a hole"
-      raise SafetensorsError(f"the values of {before!r} and {name!r} {what}.")
-    position, before = info.end, name
-  if position != size:
-    raise SafetensorsError(
-      f"its tensors take {position:,} bytes, but it has {size:,}: it was cut short or extended."
-    )
-
-
-# ---------------------------------------------------------------------------------------------
-# Types.
-
-
-def _dtype_called(name) -> np.dtype | None:
-  if name == "BF16":
-    return tensor_files.bfloat16()
-  return _DTYPES.get(name) if isinstance(name, str) else None
-
-
-def _name_of(dtype: np.dtype) -> str:
-  """Returns the name of a type in the format.
-
-  Example:
-    >>> _name_of(np.dtype(">f4"))
-    'F32'
-  """
-  if dtype.name == "bfloat16":
-    return "BF16"
-  names = {known: name for name, known in _DTYPES.items()}
-  if dtype.newbyteorder("<") not in names:
-    raise SafetensorsError(f"The format has no type {dtype.name}.")
-  return names[dtype.newbyteorder("<")]
-
-
-# ---------------------------------------------------------------------------------------------
-# Writing.
+  kind, shape = entry.get_dtype(), entry.get_shape()
+  if kind != "BF16" and kind not in _DTYPES:
+    raise ValueError(f"{name!r:.80} is of type {kind}; known: {', '.join([*_DTYPES, 'BF16'])}.")
+  dtype = tensor_files.bfloat16() if kind == "BF16" else np.dtype(_DTYPES[kind])
+  if not tensor_files.is_shape(shape) or tensor_files.is_larger_than_any_array(shape, dtype):
+    raise ValueError(f"{name!r:.80} of shape {shape!r:.80} is larger than any array.")
+  return TensorInfo(dtype, tuple(shape))
 
 
 def write(
@@ -237,40 +141,18 @@ def write(
 
   Args:
     path: its name; the folder must exist.
-    tensors: name -> array. The widest types come first, which aligns each tensor to its item size.
+    tensors: name -> array.
     metadata: texts to store with them.
 
   Raises:
     SafetensorsError: an array is of a type that the format does not have.
     OSError: it cannot be written.
   """
-  arrays = {name: np.asarray(array) for name, array in tensors.items()}
-  order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
-  header = _encode_header({name: arrays[name] for name in order}, metadata)
+  # The library writes memory as it lies there, also of a transposed array.
+  arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
+  try:
+    content = safetensors.numpy.save(arrays, dict(metadata) if metadata else None)
+  except safetensors.SafetensorError as error:
+    raise SafetensorsError(f"{os.fsdecode(path)} cannot be written: {error}") from None
   with written_whole(path) as writer:
-    writer.write(struct.pack("<Q", len(header)) + header)
-    for name in order:
-      writer.write(_little_endian(arrays[name]).tobytes())
-
-
-def _encode_header(arrays: Mapping[str, np.ndarray], metadata) -> bytes:
-  """The JSON for arrays that follow each other, padded with blanks to a multiple of 8 bytes."""
-  header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
-  position = 0
-  for name, array in arrays.items():
-    if name == _METADATA:
-      raise SafetensorsError(f"No tensor can be called {_METADATA}.")
-    header[name] = {
-      "dtype": _name_of(array.dtype),
-      "shape": list(array.shape),
-      "data_offsets": [position, position + array.nbytes],
-    }
-    position += array.nbytes
-  encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
-  return encoded + b" " * (-len(encoded) % 8)
-
-
-def _little_endian(array: np.ndarray) -> np.ndarray:
-  if array.dtype.name == "bfloat16":
-    array = array.view(np.uint16)
-  return array.astype(array.dtype.newbyteorder("<"), copy=False)
+    writer.write(content)

@@ -21,14 +21,14 @@ def fields(message: bytes) -> Iterator[tuple[int, Any]]:
   """
   position = 0
   while position < len(message):
-    key, position = _varint(message, position)
+    key, position = varint(message, position)
     kind = key & 7
     if kind == _VARINT:
-      value, position = _varint(message, position)
+      value, position = varint(message, position)
       yield key >> 3, value
       continue
     if kind == _BYTES:
-      size, position = _varint(message, position)
+      size, position = varint(message, position)
     elif kind in (_FIXED32, _FIXED64):
       size = 4 if kind == _FIXED32 else 8
     else:
@@ -39,8 +39,22 @@ def fields(message: bytes) -> Iterator[tuple[int, Any]]:
     position += size
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-  """Returns a number (7 bits per byte, low bits first), and the position after it."""
+def messages(message: bytes, number: int) -> Iterator[bytes]:
+  """Yields the embedded messages of a field; see `fields`."""
+  every = (value for field, value in fields(message) if field == number)
+  return (value for value in every if isinstance(value, bytes))
+
+
+def varint(data: bytes, position: int) -> tuple[int, int]:
+  """Returns a number (7 bits per byte, low bits first), and the position after it.
+
+  Example:
+    >>> varint(bytes([0x96, 0x01]), 0)
+    (150, 2)
+
+  Raises:
+    ValueError: it does not end within ten bytes.
+  """
   value = shift = 0
   for after, byte in enumerate(data[position : position + 10], position + 1):
     value |= (byte & 0x7F) << shift

@@ -6,13 +6,12 @@ A `saved_model.pb` is a protocol buffer, whose fields are read by their numbers.
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from bert.checkpoints import bundle_files
-from bert.checkpoints.bundle_files import CheckpointError
-from bert.checkpoints.numpy_reader import each_field
 from bert.io import filesystem
+from bert.io.protobuf_fields import fields, messages
 
 _FILE = "saved_model.pb"
 _NAME = b"serving_default"
@@ -58,7 +57,7 @@ def signature(folder: str) -> Signature | None:
   path = os.path.join(folder, _FILE)
   try:
     found = _signature(filesystem.read_bytes(path))
-  except (CheckpointError, LookupError, UnicodeDecodeError, AttributeError) as error:
+  except (ValueError, LookupError, TypeError, AttributeError) as error:
     raise ValueError(f"{path} is damaged: {error}") from None
   if found is None:
     return None
@@ -83,28 +82,17 @@ def check_is_current(folder: str, signature: Signature) -> None:
 
 def _signature(content: bytes) -> tuple[dict, dict] | None:
   """Returns name -> type of inputs, and of outputs."""
-  for graph in _messages(content, _GRAPHS):
-    for entry in _messages(graph, _SIGNATURES):
-      fields = _fields(entry)
-      if fields.get(_KEY) == _NAME:
-        return _tensors(fields[_VALUE], _INPUTS), _tensors(fields[_VALUE], _OUTPUTS)
+  for graph in messages(content, _GRAPHS):
+    for entry in messages(graph, _SIGNATURES):
+      signature = dict(fields(entry))
+      if signature.get(_KEY) == _NAME:
+        return _tensors(signature[_VALUE], _INPUTS), _tensors(signature[_VALUE], _OUTPUTS)
   return None
 
 
 def _tensors(message: bytes, number: int) -> dict[str, int]:
   found = {}
-  for entry in _messages(message, number):
-    fields = _fields(entry)
-    described = _fields(fields[_VALUE])
-    found[fields[_KEY].decode()] = described[_TYPE]
+  for entry in messages(message, number):
+    tensor = dict(fields(entry))
+    found[tensor[_KEY].decode()] = dict(fields(tensor[_VALUE]))[_TYPE]
   return found
-
-
-def _fields(message: bytes) -> dict[int, Any]:
-  return dict(each_field(message))
-
-
-def _messages(content: bytes, number: int) -> Iterator[bytes]:
-  """Yields the embedded messages of a field."""
-  every = (value for field, value in each_field(content) if field == number)
-  return (value for value in every if isinstance(value, bytes))

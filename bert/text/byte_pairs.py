@@ -29,10 +29,6 @@ from bert.text.vocabulary_file import VocabularyError
 # BERT's name -> RoBERTa's
 OTHER_NAMES = {"[CLS]": CLS, "[SEP]": SEP, "[PAD]": PAD, "[UNK]": UNK, "[MASK]": MASK}
 
-# What GPT-2's pattern tells apart.
-LETTER, NUMBER, SPACE, OTHER = range(4)
-_CLASSES = {r"\p{L}": LETTER, r"\p{N}": NUMBER, r"\s": SPACE}
-
 
 def read(vocab_file: str | os.PathLike) -> byte_pair_files.BytePairs:
   """Reads a vocabulary, for which no library is needed; VocabularyError if a file is of no use."""
@@ -145,34 +141,9 @@ class BytePairTokenizer(Tokenizer):
     """Writes a token as text, with the space that it begins with."""
     return token if token in self.special_tokens else byte_pair_files.shown(token)
 
-  def whole_words(self) -> dict[bytes, int]:
-    """Returns the words that are one token, with its id, of which exports make a table."""
-    model, byte_of = self._library.model, byte_pair_files.bytes_of_characters()
-    found = {}
-    for token, index in self.vocab.items():
-      if token not in self.special_tokens and all(char in byte_of for char in token):
-        pieces = model.tokenize(token)
-        if len(pieces) == 1 and pieces[0].id == index:
-          found[bytes(map(byte_of.__getitem__, token))] = index
-    return found
-
   def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
     """Decodes ids; bytes that are no characters become U+FFFD."""
     return self._library.decode(list(ids), skip_special_tokens=skip_special_tokens)
-
-
-def character_kinds(chars: str):
-  """Classifies characters as the library does: `LETTER`, `NUMBER`, `SPACE` or `OTHER`, uint8."""
-  import numpy as np
-  from tokenizers import Regex, normalizers
-
-  codes = np.frombuffer(chars.encode("utf-32-le"), np.uint32)
-  kinds = np.full(codes.shape, OTHER, np.uint8)
-  for pattern, kind in _CLASSES.items():
-    # Marks them by U+0000, which is of no class.
-    marked = normalizers.Replace(Regex(pattern), "\0").normalize_str(chars)
-    kinds[np.frombuffer(marked.encode("utf-32-le"), np.uint32) != codes] = kind
-  return kinds
 
 
 def _library_tokenizer(pairs: byte_pair_files.BytePairs, plain: bool):

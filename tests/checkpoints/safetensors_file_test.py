@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert.checkpoints import safetensors_file
-from bert.checkpoints.safetensors_file import SafetensorsError, SafetensorsFile, open_weights, write
+from bert.checkpoints.safetensors_file import SafetensorsError, open_weights, write
 
 # Written by the package `safetensors` 0.8.0.
 FOREIGN = (
@@ -45,7 +45,6 @@ def test_a_file_of_another_program(tmp_path):
   (tmp_path / "a.safetensors").write_bytes(FOREIGN)
   file = open_weights(tmp_path / "a.safetensors")
   assert list(file.tensors) == ["a", "b"]
-  assert file.metadata == {"format": "pt"}
   assert file.read("a").tolist() == [0.5, 2.0]
   assert file.read("b").dtype == ml_dtypes.bfloat16
   assert file.read("b").tolist() == [[1.5, -2.0], [0.0, 3.0]]
@@ -80,19 +79,9 @@ def test_big_endian_arrays_are_turned(tmp_path):
   assert open_weights(tmp_path / "a.safetensors").read("x").tolist() == [1.0, 2.0]
 
 
-def test_each_tensor_is_at_a_multiple_of_its_size(tmp_path):
-  tensors = {"a": np.zeros(3, np.uint8), "b": np.zeros(1, np.float16), "c": np.zeros(5, np.float64)}
-  write(tmp_path / "a.safetensors", tensors)
-  file = SafetensorsFile(tmp_path / "a.safetensors")
-  assert file._values_start % 8 == 0
-  assert all(info.start % info.dtype.itemsize == 0 for info in file.tensors.values())
-
-
 def test_what_cannot_be_written_leaves_no_file(tmp_path):
-  with pytest.raises(SafetensorsError, match="no type complex128"):
+  with pytest.raises(SafetensorsError, match=r"a\.safetensors cannot be written: .*complex128"):
     write(tmp_path / "a.safetensors", {"x": np.zeros(2, np.complex128)})
-  with pytest.raises(SafetensorsError, match="__metadata__"):
-    write(tmp_path / "a.safetensors", {"__metadata__": np.zeros(2)})
   assert os.listdir(tmp_path) == []
 
 
@@ -106,7 +95,7 @@ def test_cut_off_anywhere(tmp_path):
     path.write_bytes(FOREIGN[:length])
     assert "is not a whole safetensors file" in error_of(path)
   path.write_bytes(FOREIGN + b"\0")
-  assert "its tensors take 16 bytes, but it has 17" in error_of(path)
+  assert "file not fully covered" in error_of(path)
 
 
 @given(st.integers(0, len(FOREIGN) - 17), st.integers(1, 255))
@@ -124,37 +113,33 @@ def test_a_flipped_byte_of_the_header_is_an_error_or_another_file(tmp_path_facto
   assert sum(file.read(name).nbytes for name in file.tensors) == 16
 
 
-@pytest.mark.mutation("bert.checkpoints.safetensors_file:_read_header", "guard")
 @pytest.mark.parametrize("length", [2**64 - 1, 2**40, 100_000_001])
 def test_a_header_that_is_too_long_is_not_read(tmp_path, length):
   path = tmp_path / "a.safetensors"
   path.write_bytes(struct.pack("<Q", length) + b"{}")
-  assert f"its header would have {length:,} bytes, the maximum is 100,000,000" in error_of(path)
+  assert "header too large" in error_of(path)
 
 
-@pytest.mark.mutation("bert.checkpoints.safetensors_file:_check_places", "guard")
+# What the library refuses is its own; these are what it lets pass, and one of each of its errors.
+@pytest.mark.mutation("bert.checkpoints.safetensors_file:_tensor_info", "guard")
 @pytest.mark.parametrize(
   ("header", "message"),
   [
-    (b"[1]", "its JSON is a list, not an object"),
-    ({"a": 3}, "'a' needs dtype, shape and data_offsets, and nothing else"),
-    ({"a": {**ENTRY, "more": 1}}, "and nothing else"),
-    ({"a": {**ENTRY, "dtype": ["F32"]}}, "'a' is of type ['F32']"),
-    ({"a": {**ENTRY, "dtype": "F64"}}, "takes 16 bytes, but its data_offsets are [0, 8]"),
-    ({"a": {**ENTRY, "shape": [True, 2]}}, "the shape of 'a' is [True, 2]"),
-    ({"a": {**ENTRY, "shape": 2}}, "the shape of 'a' is 2"),
-    ({"a": {**ENTRY, "data_offsets": [0, 8, 8]}}, "data_offsets of 'a' are"),
-    ({"a": {**ENTRY, "data_offsets": [0.0, 8.0]}}, "data_offsets of 'a' are"),
-    ({"a": {**ENTRY, "data_offsets": [4, 12]}}, "'the header' and 'a' leave a hole"),
-    ({"a": ENTRY, "b": {**ENTRY, "data_offsets": [4, 12]}}, "'a' and 'b' overlap"),
-    ({"a": ENTRY, "b": ENTRY}, "'a' and 'b' overlap"),
-    ({}, "its tensors take 0 bytes, but it has 8"),
-    ({"__metadata__": {"a": 1}, "a": ENTRY}, "__metadata__ has values that are not strings"),
-    ({"__metadata__": [], "a": ENTRY}, "__metadata__ has values that are not strings"),
+    (b"[1]", "invalid type: sequence"),
+    ({"a": {**ENTRY, "dtype": "F64"}}, "is not a whole safetensors file"),
+    ({"a": {**ENTRY, "data_offsets": [4, 12]}}, "invalid offset"),
+    ({"a": ENTRY, "b": ENTRY}, "invalid offset"),
+    ({"__metadata__": {"a": 1}, "a": ENTRY}, "expected a string"),
+    ({"a\nb\n": {**ENTRY, "data_offsets": [4, 12]}}, "`a b `"),
+    (json.dumps({"a": ENTRY, "b": ENTRY}).replace('"b"', '"a"').encode(), "its JSON has 'a' twice"),
+    ({"a": {**ENTRY, "dtype": "C64", "shape": [1]}}, "'a' is of type C64; known: BOOL, "),
+    ({"a": ENTRY, "b": {**ENTRY, "shape": [0, 2**62], "data_offsets": [8, 8]}}, "than any array"),
+    ({"a": {**ENTRY, "shape": [2] + [1] * 100}}, "than any array"),
   ],
 )
 def test_headers_that_make_no_sense(tmp_path, header, message):
   assert message in error_of(file_with(tmp_path / "a.safetensors", header))
+  assert "\n" not in error_of(tmp_path / "a.safetensors")
 
 
 def test_files_that_are_not_there(tmp_path):
@@ -167,7 +152,7 @@ def test_a_file_that_shrinks_between_opening_and_reading(tmp_path):
   path = file_with(tmp_path / "a.safetensors", {"a": ENTRY})
   file = open_weights(path)
   path.write_bytes(path.read_bytes()[:-1])
-  with pytest.raises(SafetensorsError, match="became shorter"):
+  with pytest.raises(SafetensorsError, match="not a whole"):
     file.read("a")
   with pytest.raises(SafetensorsError, match="has no tensor 'b'"):
     file.read("b")

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from bert.checkpoints import model_garden, object_graph
+from bert.checkpoints import model_garden, numpy_reader
 
 SIZES = {
   **dict(vocab_size=30, hidden_size=8, num_hidden_layers=2, num_attention_heads=2),
@@ -101,7 +101,7 @@ def _as_there(name: str, values: np.ndarray, heads: int) -> np.ndarray:
 def save_as_on_hub(checkpoint: str, folder: pathlib.Path, vocab_file: pathlib.Path) -> None:
   """Writes a checkpoint's variables as a SavedModel, with what those of TensorFlow Hub have."""
   reader = tf.train.load_checkpoint(checkpoint)
-  keys = object_graph.keys_of(reader.get_tensor(object_graph.OBJECT_GRAPH))
+  keys = numpy_reader.CheckpointReader(checkpoint).variable_keys()
   model = tf.Module()
   model.variables_here = [
     tf.Variable(reader.get_tensor(every[0]), name=name)
