@@ -154,7 +154,7 @@ def test_an_export_brings_its_config_and_vocabulary(exported, tmp_path, encoder_
 @pytest.mark.ci
 def test_an_export_knows_its_case(exported, tmp_path):
   prefix = finding.find_checkpoint(str(exported))
-  assert reading.read_do_lower_case(prefix) is True
+  assert reading.open_checkpoint(prefix).do_lower_case is True
   code, err = run(
     init_checkpoint=exported, export_dir=tmp_path / "x", max_seq_length=12, do_lower_case=False
   )

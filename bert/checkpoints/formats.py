@@ -5,8 +5,10 @@
 
 A file shows its format by its ending, or by a mark inside. Only this module imports the module of a
 format, when such a file is met: a run that starts from a checkpoint of the original or of this
-project loads none of them. A new format of weights is a module with the functions of `Format`, and
-a row of `_WEIGHTS`.
+project loads none of them. A new format of weights is a row of `_WEIGHTS`, and a module with two
+functions: `open_weights(path, family=None)` gives `Weights` of a file that is whole, `family` being
+the `model_type` where no configuration says it; `read_facts(path)` gives what is known of the task,
+as `reading.read_facts`. Both raise `CheckpointError`s.
 """
 
 import importlib
@@ -30,9 +32,10 @@ CONFIG = "config.json"  # of transformers
 
 _WEIGHTS = {
   KERAS_SUFFIX: "bert.checkpoints.keras_file",
-  SAFETENSORS_SUFFIX: "bert.checkpoints.transformers_folder",
-  SHARDS_SUFFIX: "bert.checkpoints.transformers_folder",
-  **dict.fromkeys((*H5_SUFFIXES, *TORCH_SUFFIXES), "bert.checkpoints.transformers_folder"),
+  **dict.fromkeys(
+    (SAFETENSORS_SUFFIX, SHARDS_SUFFIX, *H5_SUFFIXES, *TORCH_SUFFIXES),
+    "bert.checkpoints.transformers_folder",
+  ),
 }
 _MARKS = {
   OBJECT_GRAPH: "bert.checkpoints.object_based",  # a tensor in a bundle
@@ -61,20 +64,7 @@ class Weights(Protocol):
     """Reads one tensor; raises a `CheckpointError` if it is damaged."""
 
 
-class Format(Protocol):
-  """The functions that the module of a format has; all raise `CheckpointError`s."""
-
-  def open_weights(self, path: str, family: str | None = None) -> Weights:
-    """Opens a file, after checking that it is whole; values are read later.
-
-    `family` is the `model_type` where no configuration says it.
-    """
-
-  def read_facts(self, path: str) -> dict[str, Any]:
-    """Returns what is known of the task, as `reading.read_facts`."""
-
-
-def of(path: str | os.PathLike) -> Format | None:
+def of(path: str | os.PathLike) -> Any:
   """Returns the module of the format of a file; None for TensorFlow's and for unknown ones."""
   name = _row(path)
   # The prefix of a checkpoint may have any ending: its user chose it.

@@ -12,10 +12,10 @@ Large models come in several files without the group and the model's name, and w
 `tf_model.h5.index.json` that says which weight is in which. `keras_weights.py` finds the names in
 PyTorch.
 
-HDF5 finds the arrays; their values are read without it, from a map of the file. Nothing is followed
-out of the file: links, external and virtual arrays are refused.
+Nothing is followed out of the file: links, external and virtual arrays are refused.
 """
 
+import contextlib
 import math
 import os
 from collections.abc import Iterator
@@ -35,16 +35,11 @@ _MAX_DEPTH = 32
 _TYPES = "?bBhHiIlLqQefd"  # numbers of the types that all readers know, by NumPy's letters
 
 
-class H5FileError(CheckpointError):
-  """A file is missing, damaged, or of another program."""
-
-
-class _Place(NamedTuple):
+class TensorInfo(NamedTuple):
   """An array in a file."""
 
   dtype: np.dtype
   shape: tuple[int, ...]
-  start: int  # place of its first element, in bytes
 
 
 def open_weights(path: str | os.PathLike, family: str) -> TensorFile:
@@ -55,10 +50,10 @@ def open_weights(path: str | os.PathLike, family: str) -> TensorFile:
     family: `model_type`.
 
   Raises:
-    H5FileError: something is missing or damaged, or has no weight of the family. Values are not
+    CheckpointError: something is missing or damaged, or has no weight of the family. Values are not
       read.
   """
-  return keras_weights.open_weights(path, H5File, H5FileError, family)
+  return keras_weights.open_weights(path, H5File, family)
 
 
 class H5File:
@@ -66,40 +61,38 @@ class H5File:
 
   Attributes:
     path: of the file.
-    tensors: path in the file -> type, shape and place.
+    tensors: path in the file -> TensorInfo.
   """
 
   def __init__(self, path: str | os.PathLike):
     """Finds the arrays.
 
     Raises:
-      H5FileError: the file is missing or damaged, or has something else than plain arrays.
+      CheckpointError: the file is missing or damaged, or has something else than plain arrays.
     """
     self.path = os.fsdecode(path)
-    self.tensors = _read_places(self.path)
+    with _opened(self.path) as h5:
+      self.tensors = {name: _tensor_info(name, dataset) for name, dataset in _datasets(h5)}
 
   def read(self, name: str) -> np.ndarray:
     """Reads one array, as it lies there.
 
     Raises:
-      H5FileError: no array has this name, or the file has changed.
+      CheckpointError: no array has this name, or the file has changed.
     """
     if name not in self.tensors:
-      raise H5FileError(f"{self.path} has no tensor {name!r}.")
-    place = self.tensors[name]
-    try:
-      return tensor_files.read_array(self.path, place.start, place.dtype, place.shape)
-    except (OSError, ValueError) as error:
-      raise H5FileError(f"{self.path}: {name} cannot be read: {error}") from None
+      raise CheckpointError(f"{self.path} has no tensor {name!r}.")
+    with _opened(self.path) as h5:
+      return h5[name][()].astype(self.tensors[name].dtype.newbyteorder("="), copy=False)
 
 
 def read_class(path: str | os.PathLike) -> str | None:
   """Returns PyTorch's name of the class that a `*.h5` is of, by its names; None if that is unknown.
 
   Raises:
-    H5FileError: see `H5File`.
+    CheckpointError: see `H5File`.
   """
-  parts = {part: None for name in _read_places(os.fsdecode(path)) for part in name.split("/")}
+  parts = {part: None for name in H5File(path).tensors for part in name.split("/")}
   return next(filter(None, map(transformers_heads.class_named, parts)), None)
 
 
@@ -107,16 +100,16 @@ def read_class(path: str | os.PathLike) -> str | None:
 # HDF5.
 
 
-def _read_places(path: str) -> dict[str, _Place]:
-  """Path in the file -> type, shape and place of each array.
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[Any]:
+  """Opens a file with h5py.
 
   Raises:
-    H5FileError: see `H5File`.
+    CheckpointError: see `H5File`; also for errors within the block.
   """
   import h5py  # installed with Keras and with TensorFlow
 
   try:
-    size = filesystem.size_bytes(path)
     with filesystem.open_to_read(path) as file:
       start = file.read(max(len(_SIGNATURE), other_formats.LONGEST))
       tensor_files.check_is_no_page(start)
@@ -124,14 +117,14 @@ def _read_places(path: str) -> dict[str, _Place]:
         raise ValueError(f"it begins with {start[:8]!r}, not as HDF5 does.")
       file.seek(0)
       with h5py.File(file, "r") as h5:
-        return {name: _place_of(name, dataset, size) for name, dataset in _datasets(h5)}
+        yield h5
   except OSError as error:
     if error.errno is None:  # of HDF5, about what is in the file
-      raise H5FileError(f"{path} is not a whole file of weights: {error}.") from None
-    raise H5FileError(f"{path} cannot be read: {error.strerror}.") from None
+      raise CheckpointError(f"{path} is not a whole file of weights: {error}.") from None
+    raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
   except (ValueError, KeyError, RuntimeError, TypeError, OverflowError) as error:
     reason = error.args[0] if error.args else type(error).__name__  # a KeyError's has quotes
-    raise H5FileError(f"{path} is not a whole file of weights: {reason}") from None
+    raise CheckpointError(f"{path} is not a whole file of weights: {reason}") from None
 
 
 def _datasets(h5) -> Iterator[tuple[str, Any]]:
@@ -155,10 +148,10 @@ def _datasets(h5) -> Iterator[tuple[str, Any]]:
         groups.append((f"{path}/", node, depth + 1))
 
 
-def _place_of(path: str, dataset, size: int) -> _Place:
-  """Returns type, shape and place of an array, which must lie in one piece in the file.
+def _tensor_info(path: str, dataset) -> TensorInfo:
+  """Returns type and shape of an array, which must lie in one piece in the file.
 
-  So no array can be larger than the file, which has `size` bytes.
+  So no array can be larger than the file.
   """
   dtype, shape = dataset.dtype, dataset.shape
   if dtype.char not in _TYPES or dtype.names:
@@ -168,11 +161,6 @@ def _place_of(path: str, dataset, size: int) -> _Place:
   is_elsewhere = dataset.is_virtual or dataset.external
   if is_elsewhere or dataset.chunks or dataset.compression:
     raise ValueError(f"{path!r:.200} does not lie in the file in one piece, uncompressed.")
-  if 0 in shape:
-    return _Place(dtype, shape, 0)
-  start, size_bytes = dataset.id.get_offset(), math.prod(shape) * dtype.itemsize
-  if start is None:
-    raise ValueError(f"{path!r:.200} was never written, or lies elsewhere.")
-  if start + size_bytes > size or dataset.id.get_storage_size() != size_bytes:
-    raise ValueError(f"{path!r:.200} of shape {list(shape)!r:.80} does not fit into the file.")
-  return _Place(dtype, shape, start)
+  if dataset.id.get_storage_size() != math.prod(shape) * dtype.itemsize:
+    raise ValueError(f"{path!r:.200} of shape {list(shape)!r:.80} was never written in full.")
+  return TensorInfo(dtype, shape)

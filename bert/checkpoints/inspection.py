@@ -5,10 +5,10 @@ print(table_of("uncased_L-12_H-768_A-12/bert_model.ckpt"))
 
 import math
 import re
-from collections.abc import Sequence
 
 from bert.checkpoints import reading
 from bert.checkpoints.load_report import is_training_state
+from bert.io.wording import aligned
 
 _SLOT = re.compile(r"(.+)/(adam_[mv])")
 
@@ -34,7 +34,7 @@ def table_of(prefix: str) -> str:
   if "global_step" in contents:
     step = reading.read_tensors(prefix, ["global_step"])["global_step"]
     totals.append(f"global_step: {int(step)}")
-  return "\n".join([prefix, "", *_aligned(rows), "", *totals])
+  return "\n".join([prefix, "", *aligned(rows), "", *totals])
 
 
 def _natural_order(name: str) -> list:
@@ -52,20 +52,3 @@ def _total(contents, names) -> str:
   size_mb = sum(count * width for count, width in sizes) / 1e6
   count = sum(count for count, _ in sizes)
   return f"{len(sizes)} tensors, {count:,} parameters, {size_mb:,.1f} MB"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-  """Aligns columns; the fourth, a number, to the right.
-
-  Example:
-    >>> _aligned([("name", "shape", "type", "n", ""), ("a/b", "[2]", "int32", "10", "x")])
-    ['name  shape  type    n', 'a/b   [2]    int32  10  x']
-  """
-  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-  return [
-    "  ".join(
-      cell.rjust(width) if column == 3 else cell.ljust(width)
-      for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ).rstrip()
-    for row in rows
-  ]

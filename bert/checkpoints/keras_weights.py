@@ -1,6 +1,6 @@
 """Files of transformers' TensorFlow classes, by the names and in the layout of its PyTorch classes.
 
-  weights = open_weights("tf_model.h5", H5File, H5FileError, "bert")
+  weights = open_weights("tf_model.h5", H5File, "bert")
   weights.tensors["bert.pooler.dense.weight"].shape, weights.read("bert.pooler.dense.weight")
 
 A `tf_model.h5`, and a `model.safetensors` that these classes saved, have the names of Keras's
@@ -40,7 +40,6 @@ class TensorInfo(NamedTuple):
 def open_weights(
   path: str | os.PathLike,
   open_file: Callable[[str], TensorFile],
-  error: type[CheckpointError],
   family: str,
 ) -> TensorFile:
   """Opens a file of Keras's weights, or several through their `*.index.json`.
@@ -48,7 +47,6 @@ def open_weights(
   Args:
     path: of the file or of the index.
     open_file: opens a file; its tensors have the names and the layout of Keras.
-    error: what is raised if something is wrong.
     family: `model_type`.
 
   Raises:
@@ -57,16 +55,16 @@ def open_weights(
   """
 
   def open_one(path: str) -> KerasWeights:
-    return KerasWeights(open_file(path), error, family)
+    return KerasWeights(open_file(path), family)
 
   if os.fsdecode(path).endswith(".index.json"):
     named = functools.partial(_key_of, family=family)
-    file: TensorFile = ShardedFiles(path, open_one, error, named)
+    file: TensorFile = ShardedFiles(path, open_one, named)
   else:
     file = open_one(os.fsdecode(path))
   if not any(transformers_names.is_of_family(name, family) for name in file.tensors):
     names = abbreviate(list(file.tensors), 3) or "none"
-    raise error(
+    raise CheckpointError(
       f"{file.path} has no weights of a {family} (model_type) of transformers. Its names: {names}. "
       "For a model of Keras alone there is convert_checkpoint.py from_keras, which reads the file "
       'that model.save("model.keras") writes.'
@@ -95,18 +93,18 @@ class KerasWeights:
     tensors: PyTorch's name -> TensorInfo.
   """
 
-  def __init__(self, file: TensorFile, error: type[CheckpointError], family: str):
+  def __init__(self, file: TensorFile, family: str):
     """Names the tensors of an open file.
 
     Raises:
       CheckpointError: two of them are the same one.
     """
     self.path = file.path
-    self._file, self._error = file, error
+    self._file = file
     try:
       self.tensors = _named(file.tensors, family)
     except ValueError as reason:
-      raise error(f"{self.path}: {reason}") from None
+      raise CheckpointError(f"{self.path}: {reason}") from None
 
   def read(self, name: str) -> np.ndarray:
     """Reads one tensor, in PyTorch's layout.
@@ -115,7 +113,7 @@ class KerasWeights:
       CheckpointError: no tensor has this name, or the file has changed.
     """
     if name not in self.tensors:
-      raise self._error(f"{self.path} has no tensor {name!r}.")
+      raise CheckpointError(f"{self.path} has no tensor {name!r}.")
     info = self.tensors[name]
     values = self._file.read(info.name).reshape(info.matrix)
     return values.T if info.is_transposed else values

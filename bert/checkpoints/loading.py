@@ -10,7 +10,8 @@ variables of TensorFlow.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from bert.checkpoints.load_report import (
   encoder_scope,
   is_training_state,
 )
-from bert.checkpoints.model_sizes import describe_differences
 from bert.checkpoints.reading import Checkpoint, Contents, check_named, open_checkpoint
 from bert.io.wording import counted
 from bert.model import families
@@ -177,7 +177,7 @@ def load(
   if skipped and not skip_mismatch:
     raise _misfit(source, contents, variables, skipped)
   if skipped:
-    cause = describe_differences(_shapes(contents), _shapes_of_variables(variables))
+    cause = _differences(contents, variables)
     start = f"{cause}: {source}" if cause else source
     reason = " (they are missing, or the shapes did not match)" if report.mismatched else ""
     count = counted(len(skipped), "variable")
@@ -309,7 +309,7 @@ def _compare(
 
 def _misfit(source, contents, variables, lines: list[str]) -> CheckpointError:
   """Says why weights do not fit: which sizes differ, what to do, and the variables."""
-  cause = describe_differences(_shapes(contents), _shapes_of_variables(variables))
+  cause = _differences(contents, variables)
   start = f"{cause}: {source} does not fit." if cause else f"{source} does not fit this model."
   more = [f"and {len(lines) - 10} more"] if len(lines) > 10 else []
   remedy = "Give the configuration that belongs to it, or weights of this model's sizes."
@@ -323,14 +323,6 @@ def _nothing_common(source, wanted, found, mismatched=()) -> CheckpointError:
     f"The checkpoint has: {abbreviate(list(found))}",
   ]
   return CheckpointError("\n  ".join([*lines, *map(str, mismatched[:3])]))
-
-
-def _shapes(contents: Contents) -> dict[str, list[int]]:
-  return {name: shape for name, (shape, _) in contents.items()}
-
-
-def _shapes_of_variables(variables: Mapping[str, Any]) -> dict[str, list[int]]:
-  return {name: list(variable.shape) for name, variable in variables.items()}
 
 
 def _mismatch(name: str, found, variable) -> Mismatch:
@@ -356,3 +348,55 @@ def _fits_after_cast(found, variable) -> bool:
   theirs, ours = _dtype_name(dtype), _dtype_name(variable.dtype)
   same_type = theirs == ours or ("float" in theirs and "float" in ours)
   return same_type and list(shape) == list(variable.shape)
+
+
+# ---------------------------------------------------------------------------------------------
+# How the sizes of a model in a file differ from those of the model that is to take its weights.
+
+Shapes = Mapping[str, Sequence[int]]
+
+# A size -> names of variables that show it, and the dimension that does.
+_SHOWN_BY = {
+  "hidden size": (re.compile(r".+/self/query/kernel"), 0),
+  "intermediate size": (re.compile(r".+/intermediate/dense/kernel"), 1),
+  "vocabulary size": (re.compile(r".+/embeddings/word_embeddings"), 0),
+  "embedding size": (re.compile(r".+/embeddings/word_embeddings"), 1),
+  "positions": (re.compile(r".+/embeddings/position_embeddings"), 0),
+  "segments": (re.compile(r".+/embeddings/token_type_embeddings"), 0),
+  "labels": (re.compile(r"output_bias"), 0),
+}
+_LAYER = re.compile(r"(.+)/encoder/layer_\d+/")
+
+
+def _differences(contents: Contents, variables: Mapping[str, Any]) -> str:
+  """Describes the sizes of a file and of a model that differ; empty if none that is known does.
+
+  For instance "the file has hidden size 384, the model 768".
+  """
+  found: Shapes = {name: shape for name, (shape, _) in contents.items()}
+  wanted: Shapes = {name: variable.shape for name, variable in variables.items()}
+  theirs, ours = _sizes(found, wanted), _sizes(wanted, found)
+  differing = [size for size in ours if size in theirs and theirs[size] != ours[size]]
+  if "hidden size" in differing and "embedding size" in differing:
+    differing.remove("embedding size")  # which follows it in most families
+  return "; ".join(
+    f"the file has {_written(size, theirs[size])}, the model {ours[size]}" for size in differing
+  )
+
+
+def _written(size: str, number: int) -> str:
+  return f"{size} {number}" if size.endswith("size") else f"{number} {size}"
+
+
+def _sizes(shapes: Shapes, others: Shapes) -> dict[str, int]:
+  """Reads the sizes of a model from variables that the other model has as well."""
+  sizes: dict[str, int] = {}
+  for size, (names, dimension) in _SHOWN_BY.items():
+    for name, shape in shapes.items():
+      if name in others and names.fullmatch(name) and len(shape) > dimension:
+        sizes.setdefault(size, shape[dimension])
+  scopes = {match[1] for match in map(_LAYER.match, others) if match}
+  layers = {match[0] for match in map(_LAYER.match, shapes) if match and match[1] in scopes}
+  if layers:
+    sizes["layers"] = len(layers)
+  return sizes

@@ -74,11 +74,6 @@ def released_name_of(name: str) -> str | None:
   return _BY_NAME.get(_ARCHIVE.sub("", name).lower())
 
 
-def is_address(name: str) -> bool:
-  """Tells whether a name is an address on the web, such as a page of TensorFlow Hub."""
-  return bool(_HUBS.fullmatch(name)) or name.startswith(("http://", "https://"))
-
-
 def family_of(name: str) -> str | None:
   """Names the family of a model that is not read here; None for others.
 

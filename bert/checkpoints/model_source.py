@@ -5,7 +5,7 @@
   local_path("bert-base-uncased")      # its folder in the cache, downloaded if necessary
 
 A model is given by a path or by a name. What exists on disk comes first; a name or an address of a
-released model (named_models.py) comes next; anything else is an error that says what was near.
+released model (released_models.py) comes next; anything else is an error that says what was near.
 Nothing is opened but folders, so no TensorFlow is needed for local paths. Which checkpoint of a
 folder is meant, and whether it is whole, is the next question: `finding.find_checkpoint`; which
 configuration and vocabulary belong to it: `model_files.find`.
@@ -17,21 +17,12 @@ import re
 from typing import NamedTuple
 
 from bert.checkpoints import formats
-from bert.checkpoints.bundle_files import (
-  FILE_SUFFIX,
-  STEP_NAME,
-  CheckpointError,
-  is_saved_model,
-)
+from bert.checkpoints.bundle_files import FILE_SUFFIX, STEP_NAME, CheckpointError
 from bert.checkpoints.load_report import abbreviate
 from bert.io import downloads, filesystem
 
 # Addresses of the web, which no file system of TensorFlow reads, and of Google's archives.
 _ADDRESSES = re.compile(r"https?://.*|gs://bert_models/.+\.zip")
-SAVE_AGAIN = (
-  "It is not read. Load it with the program that wrote it, and save it with transformers' "
-  "save_pretrained as safetensors."
-)
 _MANY_FILES = 100  # of a folder that is searched for what was meant
 
 
@@ -41,12 +32,8 @@ class Kind(enum.Enum):
   RELEASED = "a released model, which is not on this disk under the name that was given"
   CHECKPOINT = "a checkpoint, by its prefix"
   FILE = "a file of weights in the format of another program, or the index of several"
-  SAVED_MODEL = "a folder with a SavedModel, such as an exported encoder"
   RUN = "a folder with checkpoints model.ckpt-STEP, in which a run trains or trained"
-  EXPORT = "a folder with exported SavedModels in its folders encoder, preprocess and task"
-  CHECKPOINT_FOLDER = "a folder with other checkpoints, such as that of a released model"
-  TRANSFORMERS = "a folder that transformers saved"
-  FOLDER = "any other folder; it may still hold a vocabulary or a configuration"
+  FOLDER = "any other folder, with weights, a vocabulary or a configuration"
 
 
 class ModelSource(NamedTuple):
@@ -93,7 +80,8 @@ def located(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None
   source = identify(model)
   if source.kind is not Kind.RELEASED:
     return source
-  return downloads.source("model").download(source.path, cache_dir)
+  folder = downloads.source("model").download_model(source.path, cache_dir)
+  return ModelSource(Kind.FOLDER, folder)
 
 
 def local_path(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None) -> str:
@@ -116,17 +104,8 @@ def on_disk(path: str) -> ModelSource | None:
 
 
 def _kind_of_folder(folder: str) -> Kind:
-  names = filesystem.list_folder(folder)
-  stems = [name.removesuffix(".index") for name in names if name.endswith(".index")]
-  if is_saved_model(folder):
-    return Kind.SAVED_MODEL
-  if any(map(STEP_NAME.match, stems)):
-    return Kind.RUN
-  if is_saved_model(os.path.join(folder, "encoder")):
-    return Kind.EXPORT
-  if stems:
-    return Kind.CHECKPOINT_FOLDER
-  return Kind.TRANSFORMERS if formats.is_folder_of_others(names) else Kind.FOLDER
+  stems = (name.removesuffix(".index") for name in filesystem.list_folder(folder))
+  return Kind.RUN if any(map(STEP_NAME.match, stems)) else Kind.FOLDER
 
 
 def is_address(path: str) -> bool:
@@ -140,8 +119,6 @@ def nearby(folder: str) -> str:
   weights = [name for name in names if formats.is_file_of_others(name)]
   if weights:
     return f" Name a file in it: {abbreviate(weights, 5)}."
-  if others := [name for name in names if name.endswith(".msgpack")]:
-    return f" It has {abbreviate(others, 5)}, a file of another format. {SAVE_AGAIN}"
   subfolders = [os.path.join(folder, name) for name in names]
   prefixes = [
     os.path.join(place, name.removesuffix(".index"))

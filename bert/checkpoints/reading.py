@@ -69,15 +69,6 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, np.ndarray]:
   return {name: checkpoint.read(name) for name in names}
 
 
-def read_do_lower_case(prefix: str) -> bool | None:
-  """Tells whether a run's, export's or transformers' model is uncased; None if unknown.
-
-  Raises:
-    CheckpointError: a file is damaged.
-  """
-  return open_checkpoint(prefix).do_lower_case
-
-
 def read_state(prefix: str) -> dict[str, Any]:
   """The `state` given to `save`; empty for a checkpoint without a sidecar, as the original's.
 

@@ -26,15 +26,12 @@ from bert.checkpoints.tensor_files import ShardedFiles, TensorFile
 from bert.io import filesystem, other_formats
 from bert.io.atomic_files import written_whole
 
-# The types that NumPy has, and bfloat16.
+# NumPy has them with ml_dtypes.
 _DTYPES = {
   **{"BOOL": "?", "U8": "u1", "I8": "i1", "U16": "u2", "I16": "i2", "F16": "f2"},
   **{"U32": "u4", "I32": "i4", "F32": "f4", "U64": "u8", "I64": "i8", "F64": "f8"},
+  "BF16": "bfloat16",
 }
-
-
-class SafetensorsError(CheckpointError):
-  """A file is missing, damaged, or of another format."""
 
 
 class TensorInfo(NamedTuple):
@@ -54,14 +51,14 @@ def open_weights(path: str | os.PathLike, family: str = "bert") -> TensorFile:
     family: `model_type`, by which the former are named.
 
   Raises:
-    SafetensorsError: something is missing or damaged. Values are not read.
+    CheckpointError: something is missing or damaged. Values are not read.
   """
   is_sharded = os.fsdecode(path).endswith(SHARDS_SUFFIX)
   whole = None if is_sharded else SafetensorsFile(path)
-  names = whole.tensors if whole else tensor_files.read_index(path, SafetensorsError)
+  names = whole.tensors if whole else tensor_files.read_index(path)
   if any(map(keras_weights.is_of_keras, names)):
-    return keras_weights.open_weights(path, SafetensorsFile, SafetensorsError, family)
-  return whole or ShardedFiles(path, SafetensorsFile, SafetensorsError)
+    return keras_weights.open_weights(path, SafetensorsFile, family)
+  return whole or ShardedFiles(path, SafetensorsFile)
 
 
 class SafetensorsFile:
@@ -76,7 +73,7 @@ class SafetensorsFile:
     """Reads the header.
 
     Raises:
-      SafetensorsError: the file is missing, too short or too long, or its header is invalid.
+      CheckpointError: the file is missing, too short or too long, or its header is invalid.
     """
     self.path = os.fsdecode(path)
     # The library maps local files; the copy of another one is removed with this object.
@@ -96,25 +93,25 @@ class SafetensorsFile:
         tensor_files.json_object(reader.read(*struct.unpack("<Q", start[:8])))
       self.tensors = {name: _tensor_info(name, each) for name, each in slices.items()}
     except OSError as error:
-      raise SafetensorsError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+      raise CheckpointError(f"{self.path} cannot be read: {error.strerror or error}.") from None
     except (ValueError, safetensors.SafetensorError) as error:
       raise self._error(error) from None
 
   def _opened(self) -> safetensors.safe_open:
     return safetensors.safe_open(self._copy.name if self._copy else self.path, "np")
 
-  def _error(self, reason: Exception) -> SafetensorsError:
+  def _error(self, reason: Exception) -> CheckpointError:
     text = " ".join(str(reason).removeprefix("Error while deserializing header: ").split())
-    return SafetensorsError(f"{self.path} is not a whole safetensors file: {text:.300}")
+    return CheckpointError(f"{self.path} is not a whole safetensors file: {text:.300}")
 
   def read(self, name: str) -> np.ndarray:
     """One tensor.
 
     Raises:
-      SafetensorsError: no tensor has this name, or the file has changed.
+      CheckpointError: no tensor has this name, or the file has changed.
     """
     if name not in self.tensors:
-      raise SafetensorsError(f"{self.path} has no tensor {name!r}.")
+      raise CheckpointError(f"{self.path} has no tensor {name!r}.")
     try:
       with self._opened() as file:
         return file.get_tensor(name)
@@ -124,9 +121,9 @@ class SafetensorsFile:
 
 def _tensor_info(name: str, entry) -> TensorInfo:
   kind, shape = entry.get_dtype(), entry.get_shape()
-  if kind != "BF16" and kind not in _DTYPES:
-    raise ValueError(f"{name!r:.80} is of type {kind}; known: {', '.join([*_DTYPES, 'BF16'])}.")
-  dtype = tensor_files.bfloat16() if kind == "BF16" else np.dtype(_DTYPES[kind])
+  if kind not in _DTYPES:
+    raise ValueError(f"{name!r:.80} is of type {kind}; known: {', '.join(_DTYPES)}.")
+  dtype = np.dtype(_DTYPES[kind])
   if not tensor_files.is_shape(shape) or tensor_files.is_larger_than_any_array(shape, dtype):
     raise ValueError(f"{name!r:.80} of shape {shape!r:.80} is larger than any array.")
   return TensorInfo(dtype, tuple(shape))
@@ -145,7 +142,7 @@ def write(
     metadata: texts to store with them.
 
   Raises:
-    SafetensorsError: an array is of a type that the format does not have.
+    CheckpointError: an array is of a type that the format does not have.
     OSError: it cannot be written.
   """
   # The library writes memory as it lies there, also of a transposed array.
@@ -153,6 +150,6 @@ def write(
   try:
     content = safetensors.numpy.save(arrays, dict(metadata) if metadata else None)
   except safetensors.SafetensorError as error:
-    raise SafetensorsError(f"{os.fsdecode(path)} cannot be written: {error}") from None
+    raise CheckpointError(f"{os.fsdecode(path)} cannot be written: {error}") from None
   with written_whole(path) as writer:
     writer.write(content)

@@ -9,18 +9,16 @@ layout of transformers' PyTorch classes.
 
 import json
 import os
-import struct
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import ml_dtypes  # noqa: F401 - so NumPy has bfloat16
 import numpy as np
 
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.io import filesystem, other_formats
 
 MAX_HEADER_BYTES = 100_000_000  # of JSON: 100 kB are plenty for a BERT
-_LOCAL_HEADER = struct.Struct("<26xHH")  # of an archive's member: sizes of its name and of "extra"
 _MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
 _MAX_TENSOR_BYTES = 1 << 62
 
@@ -55,7 +53,6 @@ class ShardedFiles:
     self,
     path: str | os.PathLike,
     open_file: Callable[[str], TensorFile],
-    error: type[CheckpointError],
     named: Callable[[str], str] = str,
   ):
     """Reads the index, and the headers of all files.
@@ -63,39 +60,40 @@ class ShardedFiles:
     Args:
       path: of the index.
       open_file: opens one of the files.
-      error: what is raised if something is wrong.
       named: the name of a tensor in its file, by its name in the index.
 
     Raises:
       CheckpointError: a file is missing or damaged, or lacks a tensor that the index puts there.
     """
-    self.path, self._error = os.fsdecode(path), error
-    weight_map = {named(name): shard for name, shard in read_index(path, error).items()}
+    self.path = os.fsdecode(path)
+    weight_map = {named(name): shard for name, shard in read_index(path).items()}
     folder = os.path.dirname(self.path)
     shards = {name: open_file(os.path.join(folder, name)) for name in set(weight_map.values())}
     self._shard_of = {name: shards[shard] for name, shard in weight_map.items()}
     absent = [name for name, shard in self._shard_of.items() if name not in shard.tensors]
     if absent:
       shard = self._shard_of[absent[0]].path
-      raise error(f"{shard} has no tensor {absent[0]!r}, but {self.path} says it has.")
+      raise CheckpointError(f"{shard} has no tensor {absent[0]!r}, but {self.path} says it has.")
     self.tensors = {name: shard.tensors[name] for name, shard in self._shard_of.items()}
 
   def read(self, name: str) -> np.ndarray:
     """One tensor; see `TensorFile.read`."""
     if name not in self._shard_of:
-      raise self._error(f"{self.path} has no tensor {name!r}.")
+      raise CheckpointError(f"{self.path} has no tensor {name!r}.")
     return self._shard_of[name].read(name)
 
 
-def read_index(path: str | os.PathLike, error: type[CheckpointError]) -> dict[str, str]:
+def read_index(path: str | os.PathLike) -> dict[str, str]:
   """Reads which tensor is in which of several files.
 
   Args:
     path: of the index.
-    error: what is raised if something is wrong.
 
   Returns:
     Tensor's name -> name of the file that has it.
+
+  Raises:
+    CheckpointError: it is missing or damaged.
   """
   path = os.fsdecode(path)
   kind = path.removesuffix(".index.json").rpartition(".")[2]
@@ -113,9 +111,9 @@ def read_index(path: str | os.PathLike, error: type[CheckpointError]) -> dict[st
       if not isinstance(shard, str) or os.path.basename(shard) != shard or shard in ("", ".."):
         raise ValueError(f"{name!r} would be in {shard!r}, which is not the name of a file.")
   except OSError as reason:
-    raise error(f"{path} cannot be read: {reason.strerror or reason}.") from None
+    raise CheckpointError(f"{path} cannot be read: {reason.strerror or reason}.") from None
   except ValueError as reason:
-    raise error(f"{path} is not an index of {kind} files: {reason}") from None
+    raise CheckpointError(f"{path} is not an index of {kind} files: {reason}") from None
   return weight_map
 
 
@@ -184,70 +182,3 @@ def is_larger_than_any_array(shape: Sequence[int], dtype: np.dtype) -> bool:
   for size in filter(None, shape):
     limit //= size
   return limit == 0
-
-
-def start_of_member(file, info: zipfile.ZipInfo) -> int:
-  """Returns the place of the content of an archive's member in the open archive, in bytes."""
-  file.seek(info.header_offset)
-  name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-  return info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
-
-
-# ---------------------------------------------------------------------------------------------
-# Values.
-
-
-def bfloat16() -> np.dtype:
-  """Returns the type that NumPy lacks."""
-  import ml_dtypes  # installed with TensorFlow and Keras; most files do not need it
-
-  return np.dtype(ml_dtypes.bfloat16)
-
-
-def read_array(
-  path: str,
-  start: int,
-  dtype: np.dtype,
-  shape: Sequence[int],
-  strides: Sequence[int] | None = None,
-) -> np.ndarray:
-  """Reads an array that lies uncompressed in a file, from a map of this part of it if it is local.
-
-  Args:
-    path: of the file.
-    start: the place of its first element, in bytes.
-    dtype: of its elements there.
-    shape: its sizes.
-    strides: from one element to the next along each dimension, counted in elements; without them,
-      rows follow each other.
-
-  Returns:
-    A copy, in rows, in this machine's order of bytes.
-
-  Raises:
-    ValueError: the file ends before.
-    OSError: it cannot be read.
-  """
-  if 0 in shape:
-    return np.empty(shape, dtype.newbyteorder("="))
-  if strides is None:
-    strides = [int(np.prod(shape[axis + 1 :], dtype=object)) for axis in range(len(shape))]
-  last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-  content = _bytes_at(path, start, (last + 1) * dtype.itemsize)
-  steps = [stride * dtype.itemsize for stride in strides]
-  # Not aligned where the file does not align it, which NumPy copies rightly.
-  values = np.ndarray(tuple(shape), dtype, content, 0, steps)
-  return np.array(values, dtype.newbyteorder("="), order="C")
-
-
-def _bytes_at(path: str, start: int, count: int) -> Any:
-  if not filesystem.is_remote(path):
-    if filesystem.size_bytes(path) < start + count:  # or a map would end this process
-      raise ValueError(f"{path} became shorter while it was read.")
-    return np.memmap(path, np.uint8, "r", start, (count,))
-  with filesystem.open_to_read(path) as reader:
-    reader.seek(start)
-    content = reader.read(count)
-  if len(content) != count:
-    raise ValueError(f"{path} became shorter while it was read.")
-  return content

@@ -8,7 +8,7 @@ that is not compressed: `NAME/data.pkl` has names and shapes, and each `NAME/dat
 a storage. Before, it was a row of pickles (a magic number, the version, what the machine was, names
 and shapes, the keys of all storages), then for each key the count of its elements and their values.
 Several tensors may lie in one storage: tied weights do. `torch_pickle.py` reads the pickles, of
-which nothing is run; values are read from a map of the file, when they are asked for.
+which nothing is run; values are read when they are asked for.
 
 Large models come in several files, with a `pytorch_model.bin.index.json` that says which tensor is
 in which.
@@ -37,21 +37,17 @@ _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
 _COUNT = struct.Struct("<q")
 _BIG_ENDIAN = "it was written by a big-endian machine. Save it again on another one."
-_ZIP_ERRORS = (zipfile.BadZipFile, EOFError, struct.error, NotImplementedError, OverflowError)
+_ZIP_ERRORS = (*(zipfile.BadZipFile, EOFError, struct.error, RuntimeError, OverflowError, OSError),)
 _MAX_MEMBERS = 100_000
 # All tensors together, in bytes, by those of the file: tied weights lie there once.
 _MAX_SHARING = 8
 
 
-class TorchFileError(CheckpointError):
-  """A file is missing or damaged, of another format, or asks to run something."""
-
-
 class _Place(NamedTuple):
-  """Where a storage lies in the file, in bytes."""
+  """Where a storage lies in the file."""
 
-  start: int
-  size: int
+  where: int | str  # its first byte, or the member of the archive
+  size: int  # in bytes
 
 
 class TensorInfo(NamedTuple):
@@ -59,18 +55,19 @@ class TensorInfo(NamedTuple):
 
   dtype: np.dtype
   shape: tuple[int, ...]
-  strides: tuple[int, ...]  # in elements
-  start: int  # place of its first element, in bytes
+  strides: tuple[int, ...]  # in bytes
+  offset: int  # of its first element in the storage, in bytes
+  place: _Place  # of the storage
 
 
 def open_weights(path: str | os.PathLike) -> "TorchFile | ShardedFiles":
   """Opens a `*.bin`, `*.pt` or `*.pth`, or several through their `*.index.json`.
 
   Raises:
-    TorchFileError: something is missing or damaged, or asks to run something. Values are not read.
+    CheckpointError: something is missing or damaged, or asks to run something. Values are not read.
   """
   if os.fsdecode(path).endswith(".index.json"):
-    return ShardedFiles(path, TorchFile, TorchFileError)
+    return ShardedFiles(path, TorchFile)
   return TorchFile(path)
 
 
@@ -86,7 +83,7 @@ class TorchFile:
     """Reads names and shapes.
 
     Raises:
-      TorchFileError: see `open_weights`.
+      CheckpointError: see `open_weights`.
     """
     self.path = os.fsdecode(path)
     try:
@@ -95,28 +92,45 @@ class TorchFile:
         value, places = _read_saved(file, size)
       self.tensors = _tensors(value, places, size)
     except OSError as error:
-      raise TorchFileError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+      raise CheckpointError(f"{self.path} cannot be read: {error.strerror or error}.") from None
     except PickleError as error:
-      raise TorchFileError(
+      raise CheckpointError(
         f"{self.path} is not read, and nothing in it was run: {error} A file of weights is what "
         "torch.save(model.state_dict(), ...) writes."
       ) from None
     except ValueError as error:
-      raise TorchFileError(f"{self.path} is not a whole file of PyTorch: {error}") from None
+      raise CheckpointError(f"{self.path} is not a whole file of PyTorch: {error}") from None
 
   def read(self, name: str) -> np.ndarray:
     """One tensor, its rows one after the other.
 
     Raises:
-      TorchFileError: no tensor has this name, or the file has changed.
+      CheckpointError: no tensor has this name, or the file has changed.
     """
     if name not in self.tensors:
-      raise TorchFileError(f"{self.path} has no tensor {name!r}.")
+      raise CheckpointError(f"{self.path} has no tensor {name!r}.")
     info = self.tensors[name]
+    if 0 in info.shape:
+      return np.empty(info.shape, info.dtype)
     try:
-      return tensor_files.read_array(self.path, info.start, info.dtype, info.shape, info.strides)
-    except (OSError, ValueError) as error:
-      raise TorchFileError(f"{self.path}: {name} cannot be read: {error}") from None
+      with filesystem.open_to_read(self.path) as file:
+        content = _content(file, info.place)
+      values = np.ndarray(info.shape, info.dtype, content, info.offset, info.strides)
+    except (ValueError, TypeError, *_ZIP_ERRORS) as error:
+      raise CheckpointError(f"{self.path}: {name} cannot be read: {error}") from None
+    return np.array(values, info.dtype.newbyteorder("="), order="C")
+
+
+def _content(file, place: _Place) -> bytes:
+  """Reads a storage."""
+  if isinstance(place.where, str):
+    with zipfile.ZipFile(file) as archive:
+      return archive.read(place.where)
+  file.seek(place.where)
+  content = file.read(place.size)
+  if len(content) < place.size:
+    raise ValueError("the file became shorter while it was read.")
+  return content
 
 
 def _read_saved(file, size: int) -> tuple[Any, dict[str, _Place]]:
@@ -125,7 +139,7 @@ def _read_saved(file, size: int) -> tuple[Any, dict[str, _Place]]:
   file.seek(0)
   tensor_files.check_is_no_page(start)
   if start.startswith(_ZIP):
-    pickled, places = _read_archive(file, size)
+    pickled, places = _read_archive(file)
   elif start.startswith(_PICKLE):
     pickled, places = _read_row_of_pickles(file, size)
   elif start[_TAR[0] :] == _TAR[1]:
@@ -150,76 +164,47 @@ def _check_size(storage: Storage, places: Mapping[str, _Place]) -> None:
 
 
 def _dtype(storage: Storage) -> np.dtype:
-  name = torch_pickle.STORAGES[storage.kind]
-  return tensor_files.bfloat16() if name == "bfloat16" else np.dtype(name)
+  return np.dtype(torch_pickle.STORAGES[storage.kind])
 
 
 # ---------------------------------------------------------------------------------------------
 # The two forms.
 
 
-def _read_archive(file, size: int) -> tuple[torch_pickle.Pickled, dict[str, _Place]]:
+def _read_archive(file) -> tuple[torch_pickle.Pickled, dict[str, _Place]]:
   """Reads the form since PyTorch 1.6."""
-  members = _members(file)
-  pickles = [name for name in members if name.endswith("/data.pkl")]
-  if len(pickles) != 1:
-    raise ValueError(f"it is a zip archive with {len(pickles)} files data.pkl, not one.")
-  root = pickles[0].removesuffix("data.pkl")
-  places = {name: _place_of(file, name, info) for name, info in members.items()}
-  _check_members(places, size)
-  if order := places.get(f"{root}byteorder"):
-    file.seek(order.start)
-    if file.read(min(order.size, 10)) != b"little":
-      raise ValueError(_BIG_ENDIAN)
-  start, length = places[pickles[0]]
-  if length > torch_pickle.MAX_BYTES:
-    raise ValueError(f"its data.pkl has more than {torch_pickle.MAX_BYTES:,} bytes.")
-  file.seek(start)
-  pickled = torch_pickle.load(io.BytesIO(file.read(length)))
-  data = f"{root}data/"
-  storages = [name for name in places if name.startswith(data)]
-  return pickled, {name.removeprefix(data): places[name] for name in storages}
-
-
-def _members(file) -> dict[str, zipfile.ZipInfo]:
-  """Name -> entry of the archive's list; all of them are stored as they are."""
   try:
     with zipfile.ZipFile(file) as archive:
-      entries = archive.infolist()
+      members = _members(archive)
+      pickles = [name for name in members if name.endswith("/data.pkl")]
+      if len(pickles) != 1:
+        raise ValueError(f"it is a zip archive with {len(pickles)} files data.pkl, not one.")
+      root = pickles[0].removesuffix("data.pkl")
+      order = f"{root}byteorder"
+      if order in members and archive.read(order) != b"little":
+        raise ValueError(_BIG_ENDIAN)
+      if members[pickles[0]] > torch_pickle.MAX_BYTES:
+        raise ValueError(f"its data.pkl has more than {torch_pickle.MAX_BYTES:,} bytes.")
+      content = archive.read(pickles[0])
   # Of zipfile, for a newer version, and for places before the file or beyond all numbers.
-  except (*_ZIP_ERRORS, OSError) as error:
-    raise ValueError(f"the list of its archive is damaged ({error!s:.80}).") from None
-  members = {entry.filename: entry for entry in entries}
+  except _ZIP_ERRORS as error:
+    raise ValueError(f"its archive is damaged ({error!s:.80}).") from None
+  data = f"{root}data/"
+  storages = {n.removeprefix(data): _Place(n, members[n]) for n in members if n.startswith(data)}
+  return torch_pickle.load(io.BytesIO(content)), storages
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, int]:
+  """Name -> size in bytes of each member; all of them are stored as they are."""
+  entries = archive.infolist()
+  members = {entry.filename: entry.file_size for entry in entries}
   if len(entries) > _MAX_MEMBERS or len(members) < len(entries):
     raise ValueError("its archive has a name twice, or too many of them.")
   for entry in entries:
     # So no archive can grow while it is read.
     if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
       raise ValueError(f"{entry.filename!r:.80} is compressed, which PyTorch never does.")
-    if entry.flag_bits & 1:
-      raise ValueError(f"{entry.filename!r:.80} is encrypted.")
   return members
-
-
-def _place_of(file, name: str, info: zipfile.ZipInfo) -> _Place:
-  file.seek(max(info.header_offset, 0))
-  if info.header_offset < 0 or file.read(len(_ZIP)) != _ZIP:
-    raise ValueError(f"{name!r:.80} is not where the list of its archive says.")
-  try:
-    return _Place(tensor_files.start_of_member(file, info), info.file_size)
-  except struct.error:
-    raise ValueError(f"{name!r:.80} lies behind its end.") from None
-
-
-def _check_members(places: Mapping[str, _Place], size: int) -> None:
-  """Checks that members lie in the file, and not in each other."""
-  end, before = 0, ""
-  for name, place in sorted(places.items(), key=lambda item: item[1]):
-    if place.start + place.size > size:
-      raise ValueError(f"{name!r:.80} ends behind its end: it was cut short.")
-    if place.start < end:
-      raise ValueError(f"{before!r:.80} and {name!r:.80} overlap.")
-    end, before = place.start + place.size, name
 
 
 def _read_row_of_pickles(file, size: int) -> tuple[torch_pickle.Pickled, dict[str, _Place]]:
@@ -246,7 +231,7 @@ def _read_row_of_pickles(file, size: int) -> tuple[torch_pickle.Pickled, dict[st
     if len(count) < _COUNT.size or _COUNT.unpack(count)[0] != storage.length:
       raise ValueError(f"its storage {key!r:.80} is not where it should be: it was cut short.")
     places[key] = _Place(position + _COUNT.size, storage.length * _dtype(storage).itemsize)
-    position = places[key].start + places[key].size
+    position += _COUNT.size + places[key].size
   if position != size:
     raise ValueError(f"its storages end at {position:,} bytes, but it has {size:,}.")
   return pickled, places
@@ -269,15 +254,12 @@ def _tensors(value, places: Mapping[str, _Place], size: int) -> dict[str, Tensor
         "else."
       )
     _check_tensor(name, tensor)
-  found = {
-    name: TensorInfo(
-      _dtype(tensor.storage),
-      tensor.shape,
-      tensor.strides,
-      places[tensor.storage.key].start + tensor.offset * _dtype(tensor.storage).itemsize,
-    )
-    for name, tensor in value.items()
-  }
+  found = {}
+  for name, (storage, offset, shape, strides) in value.items():
+    dtype = _dtype(storage)
+    steps = tuple(stride * dtype.itemsize for stride in strides)
+    place = places[storage.key]
+    found[name] = TensorInfo(dtype, shape, steps, offset * dtype.itemsize, place)
   total_bytes = sum(math.prod(info.shape) * info.dtype.itemsize for info in found.values())
   if total_bytes > _MAX_SHARING * size:
     raise ValueError(f"its tensors would take {total_bytes:,} bytes, but it has {size:,}.")

@@ -36,7 +36,6 @@ from bert.checkpoints.formats import (
   TORCH_NAMES,
   TORCH_SUFFIXES,
 )
-from bert.checkpoints.safetensors_file import SafetensorsError
 from bert.checkpoints.tensor_files import TensorFile
 from bert.checkpoints.transformers_heads import Head, class_of, head_of, tensors_of_head
 from bert.io import (
@@ -217,7 +216,7 @@ def read_do_lower_case(weights: str | os.PathLike) -> bool | None:
   try:
     return tokenizer_settings.in_folder(os.path.dirname(os.fsdecode(weights))).do_lower_case
   except ValueError as error:
-    raise SafetensorsError(str(error)) from None
+    raise CheckpointError(str(error)) from None
 
 
 def read_architecture(weights: str | os.PathLike) -> str | None:
@@ -265,7 +264,7 @@ def _read_json_beside(weights, name: str) -> dict[str, Any]:
   try:
     return json_files.read_object(path) if filesystem.is_file(path) else {}
   except ValueError as error:
-    raise SafetensorsError(str(error)) from None
+    raise CheckpointError(str(error)) from None
 
 
 # ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 # What is named -> the module that knows the names.
-_SOURCES = {"model": "bert.checkpoints.named_models", "data": "bert.tasks.public_data"}
+_SOURCES = {"model": "bert.checkpoints.released_models", "data": "bert.tasks.public_data"}
 
 
 def source(kind: str) -> Any:

@@ -75,7 +75,7 @@ def with_stored_case(settings: "RunSettings") -> "RunSettings":
   if settings.init_checkpoint:
     stored = (settings.checkpoint or finding.find(model)).do_lower_case
   elif model and (prefix := finding.latest(model)):
-    stored = reading.read_do_lower_case(prefix)
+    stored = reading.open_checkpoint(prefix).do_lower_case
   vocab_file = settings.get("vocab_file")
   if stored is None and vocab_file:
     model, stored = vocab_file, tokenizer_settings.beside(vocab_file).do_lower_case

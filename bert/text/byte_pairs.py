@@ -59,7 +59,6 @@ class BytePairTokenizer(Tokenizer):
     do_lower_case: bool = False,
     special_tokens: Sequence[str] = (),
     *,
-    add_prefix_space: bool | None = None,
     plain: bool = False,
   ):
     """Reads the vocabulary.
@@ -69,7 +68,6 @@ class BytePairTokenizer(Tokenizer):
       do_lower_case: without effect; such models keep the case.
       special_tokens: tokens that the file must have, by BERT's names or its own; it says itself
         which tokens stay whole.
-      add_prefix_space: by default what the file says; a vocab.json says no.
       plain: no token stays whole in text.
 
     Raises:
@@ -78,8 +76,6 @@ class BytePairTokenizer(Tokenizer):
     """
     del do_lower_case
     self.pairs = read(vocab_file)
-    if add_prefix_space is not None:
-      self.pairs = self.pairs._replace(add_prefix_space=add_prefix_space)
     if not isinstance(special_tokens, str):
       special_tokens = [OTHER_NAMES.get(token, token) for token in special_tokens]
     super().__init__(vocab_file, self.pairs.vocab, special_tokens)

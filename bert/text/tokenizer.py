@@ -4,12 +4,13 @@
 `byte_pairs.BytePairTokenizer` are called alike; code that takes a tokenizer takes any.
 """
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bert.text import batch_encoding, sequence_layout
+from bert.text import sequence_layout
 from bert.text.vocabulary_file import UnknownItemError, VocabularyError
 
 
@@ -108,10 +109,65 @@ class Tokenizer:
       UnknownItemError: the vocabulary lacks a required token such as `[CLS]`.
       ValueError: `max_seq_length` leaves no room for a token, or `text_pairs` has another length.
     """
-    return batch_encoding.encode_batch(self, texts, text_pairs, max_seq_length, pad_to_longest)
+    texts = _checked(texts, "texts")
+    pairs = [None] * len(texts) if text_pairs is None else _checked(text_pairs, "text_pairs")
+    if len(pairs) != len(texts):
+      raise ValueError(f"Got {len(texts)} texts, but {len(pairs)} text_pairs.")
+    layout = self.layout
+    cls_id, sep_id = self.convert_tokens_to_ids([layout.cls, layout.sep])
+    between = [sep_id] * layout.separators
+    firsts = self.texts_to_ids(texts)
+    seconds = self.texts_to_ids([pair or "" for pair in pairs])
+    rows, first_lengths = [], []
+    for first, second in zip(firsts, seconds, strict=True):
+      is_pair = bool(second)  # also if the second text is cut to nothing: it keeps its [SEP]
+      if max_seq_length is not None:
+        first, second = _cut(layout, first, second, max_seq_length)
+      row = [cls_id, *first, *between, *second, sep_id] if is_pair else [cls_id, *first, sep_id]
+      first_lengths.append(len(first) + 2 if layout.has_segments else len(row))
+      rows.append(row)
+    return _padded(rows, first_lengths, None if pad_to_longest else max_seq_length, layout.pad_id)
 
   def split_at_special_tokens(self, text: str) -> list[str]:
     """Lists the special tokens of `text` and what stands between them, in order."""
     if not self.special_tokens:
       return [text]
     return self._special_pattern.split(text)
+
+
+def _checked(texts, name: str) -> list:
+  if isinstance(texts, str | bytes):
+    raise ValueError(f"{name} must be a sequence of texts, not one: {texts!r:.80}")
+  return list(texts)
+
+
+def _cut(
+  layout: sequence_layout.Layout, first: list[int], second: list[int], max_seq_length: int
+) -> tuple:
+  special = layout.num_special(bool(second))
+  if max_seq_length < special:
+    raise ValueError(f"max_seq_length is {max_seq_length}, but must be at least {special}.")
+  keep_first, keep_second = layout.kept_lengths(len(first), len(second), max_seq_length - special)
+  return first[:keep_first], second[:keep_second]
+
+
+def _padded(
+  rows: list[list[int]], first_lengths: list[int], length: int | None, pad_id: int
+) -> dict[str, Any]:
+  """Makes arrays of rows; `first_lengths` count the ids of the first text, [CLS] and [SEP] too."""
+  import numpy as np  # here, so that tokens alone do not need it
+
+  lengths = np.fromiter(map(len, rows), np.int32, len(rows))
+  length = int(lengths.max(initial=0)) if length is None else length
+  position = np.arange(length)
+  is_token = position < lengths[:, None]  # [B, S]
+  input_ids = np.full(is_token.shape, pad_id, np.int32)
+  input_ids[is_token] = np.fromiter(
+    itertools.chain.from_iterable(rows), np.int32, lengths.sum(dtype=int)
+  )
+  segment_ids = is_token & (position >= np.array(first_lengths, np.int32)[:, None])
+  return {
+    "input_ids": input_ids,
+    "input_mask": is_token.astype(np.int32),
+    "segment_ids": segment_ids.astype(np.int32),
+  }

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from bert.checkpoints import h5_file, transformers_folder, transformers_names
+from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.families import FILES
-from bert.checkpoints.h5_file import H5FileError, open_weights
+from bert.checkpoints.h5_file import open_weights
 from tests.kit.older_weights import weight_of, write_h5
 
 KERNEL = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -63,7 +64,7 @@ def test_layouts(tmp_path):
   assert found["bert.pooler.dense.bias"].tolist() == KERNEL[0].tolist()
   assert found["bert.pooler.dense.bias"].dtype.isnative
   assert found["bert.encoder.layer.0.output.LayerNorm.weight"].dtype == np.float16
-  with pytest.raises(H5FileError, match=r"has no tensor 'bert\.x'"):
+  with pytest.raises(CheckpointError, match=r"has no tensor 'bert\.x'"):
     file.read("bert.x")
 
 
@@ -142,7 +143,7 @@ def test_a_file_that_shrinks_between_opening_and_reading(tmp_path):
   path = write(tmp_path / "a.h5", {"bert/pooler/dense/bias": np.zeros(1000)})
   file = open_weights(path, "bert")
   path.write_bytes(path.read_bytes()[:2500])
-  with pytest.raises(H5FileError, match="became shorter while it was read"):
+  with pytest.raises(CheckpointError, match="truncated"):
     file.read("bert.pooler.dense.bias")
 
 
@@ -159,6 +160,7 @@ def test_cut_off_and_flipped_bytes(tmp_path):
     path.write_bytes(each)
     try:
       file = open_weights(path, "bert")
-    except H5FileError:
+      size = sum(file.read(name).nbytes for name in file.tensors)
+    except CheckpointError:
       continue
-    assert sum(file.read(name).nbytes for name in file.tensors) <= len(content)
+    assert size <= len(content)

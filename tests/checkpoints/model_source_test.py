@@ -17,7 +17,7 @@ FILES = {
   "transformers": ("config.json", "model.safetensors", "vocab.txt"),
   "sharded": ("model.safetensors.index.json",),
   "pickled": ("pytorch_model.bin",),
-  "keras": ("model.keras", "other.msgpack", "other.h5"),
+  "keras": ("model.keras", "other.h5"),
   "empty": (),
   "owner/name": ("model.ckpt-3.index",),
 }
@@ -40,7 +40,7 @@ def place(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
   ("model", "kind", "path"),
   [
-    ("released", Kind.CHECKPOINT_FOLDER, "released"),
+    ("released", Kind.FOLDER, "released"),
     ("released/bert_model.ckpt", Kind.CHECKPOINT, "released/bert_model.ckpt"),
     ("released/bert_model.ckpt.index", Kind.CHECKPOINT, "released/bert_model.ckpt"),
     (
@@ -49,19 +49,19 @@ def place(tmp_path, monkeypatch):
     ),
     ("run", Kind.RUN, "run"),
     ("run/model.ckpt-20.meta", Kind.CHECKPOINT, "run/model.ckpt-20"),
-    ("run/export", Kind.EXPORT, "run/export"),
-    ("encoder", Kind.SAVED_MODEL, "encoder"),
+    ("run/export", Kind.FOLDER, "run/export"),
+    ("encoder", Kind.FOLDER, "encoder"),
     ("encoder/variables/variables", Kind.CHECKPOINT, "encoder/variables/variables"),
-    ("export/", Kind.EXPORT, "export/"),
-    ("transformers", Kind.TRANSFORMERS, "transformers"),
+    ("export/", Kind.FOLDER, "export/"),
+    ("transformers", Kind.FOLDER, "transformers"),
     ("transformers/model.safetensors", Kind.FILE, "transformers/model.safetensors"),
-    ("sharded", Kind.TRANSFORMERS, "sharded"),
-    ("pickled", Kind.TRANSFORMERS, "pickled"),
+    ("sharded", Kind.FOLDER, "sharded"),
+    ("pickled", Kind.FOLDER, "pickled"),
     ("pickled/pytorch_model.bin", Kind.FILE, "pickled/pytorch_model.bin"),
     ("keras/model.keras", Kind.FILE, "keras/model.keras"),
     ("keras/other.h5", Kind.FILE, "keras/other.h5"),
     ("empty", Kind.FOLDER, "empty"),
-    (".", Kind.EXPORT, "."),  # it has a folder `encoder`
+    (".", Kind.FOLDER, "."),
     ("owner/name", Kind.RUN, "owner/name"),
     (BASE, Kind.RELEASED, BASE),
     ("bert-base-uncased", Kind.RELEASED, BASE),
@@ -79,12 +79,10 @@ def test_the_users_own_folder(place):
 
 def test_remote_paths(place):
   assert identify(f"file://{place}/run/model.ckpt-20").kind is Kind.CHECKPOINT
-  assert identify(f"file://{place}/released").kind is Kind.CHECKPOINT_FOLDER
+  assert identify(f"file://{place}/released").kind is Kind.FOLDER
 
 
 def test_what_a_folder_without_a_checkpoint_has(place):
-  (place / "empty" / "flax_model.msgpack").touch()
-  assert "It has flax_model.msgpack, a file of another format." in model_source.nearby("empty")
   (place / "empty" / "encoder.safetensors").touch()
   assert model_source.nearby("empty") == " Name a file in it: encoder.safetensors."
 
@@ -99,7 +97,7 @@ def test_a_folder_here_comes_before_a_name(place):
 def test_a_released_model_is_downloaded(monkeypatch):
   monkeypatch.setattr(released_models, "download_model", lambda name, cache: f"{cache}/{name}")
   assert model_source.located("bert-base-uncased", "cache") == ModelSource(
-    Kind.CHECKPOINT_FOLDER, f"cache/{BASE}"
+    Kind.FOLDER, f"cache/{BASE}"
   )
 
 
@@ -120,17 +118,14 @@ def test_a_released_model_is_downloaded(monkeypatch):
     ("http://example.org/bert_model.ckpt", ("is an address", "give its folder")),
     # Paths.
     ("/bert_model.ckpt", ("BERT_BASE_DIR, set?",)),
-    ("relased/bert_model.ckpt", ("folder relased does not exist", "released/bert_model.ckpt?")),
-    ("owner/nmae/model.ckpt-3", ("folder owner/nmae does not", "owner/name/model.ckpt-3?")),
-    ("ownr/name/model.ckpt-3", ("folder ownr/name does not", "owner/name/model.ckpt-3?")),
+    ("relased/bert_model.ckpt", ("folder relased does not exist",)),
     ("released/model.ckpt", ("released/model.ckpt.index does not exist", "Nearby: released/bert_")),
     ("bert_model.ckpt", ("bert_model.ckpt.index does not exist", "Nearby: ")),
     (f"{BASE}/bert_model.ckpt", (f"{BASE} alone is the name of a released model",)),
     ("bert-base-uncase/", ("neither a file or folder here nor", f"mean {BASE}?")),
     ("$BERT_BASE_DIR/bert_model.ckpt", ("the folder $BERT_BASE_DIR does not", "single quotes")),
-    ("keras/other.msgpack", ("another format, that of Flax", "save_pretrained")),
     ("encoder/saved_model.pb", ("is an exported graph",)),
-    ("owner/nam", ("nor a folder of this name. Did you mean owner/name?",)),
+    ("owner/nam", ("nor a folder of this name. Nearby: owner/name/model.ckpt-3",)),
     ("gs:/bucket/model.ckpt", ("Did you mean gs://bucket/model.ckpt?",)),
     (f"/nowhere/{BASE}", (f"{BASE} alone is the name of a released model",)),
     # Files of other kinds.

@@ -136,7 +136,7 @@ def test_a_folder_of_transformers_is_found_by_its_names_elsewhere(monkeypatch, t
     for file in ("config.json", "model.safetensors", "vocab.json", "merges.txt", "tokenizer.json"):
       server.files[f"/models/FacebookAI/roberta-base/resolve/main/{file}"] = b"{}"
     source = model_source.located("FacebookAI/roberta-base", tmp_path)
-  assert source.kind is model_source.Kind.TRANSFORMERS
+  assert source.kind is model_source.Kind.FOLDER
   found = model_files.find(source.path)
   names = [os.path.basename(path) for path in (found.config, found.vocabulary)]
   assert names == ["config.json", "vocab.json"]  # an empty tokenizer.json is none

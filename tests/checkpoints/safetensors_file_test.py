@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert.checkpoints import safetensors_file
-from bert.checkpoints.safetensors_file import SafetensorsError, open_weights, write
+from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints.safetensors_file import open_weights, write
 
 # Written by the package `safetensors` 0.8.0.
 FOREIGN = (
@@ -31,7 +32,7 @@ def file_with(path, header, values=b"\0" * 8):
 
 
 def error_of(path):
-  with pytest.raises(SafetensorsError) as caught:
+  with pytest.raises(CheckpointError) as caught:
     open_weights(path)
   assert str(path) in str(caught.value)
   return str(caught.value)
@@ -80,7 +81,7 @@ def test_big_endian_arrays_are_turned(tmp_path):
 
 
 def test_what_cannot_be_written_leaves_no_file(tmp_path):
-  with pytest.raises(SafetensorsError, match=r"a\.safetensors cannot be written: .*complex128"):
+  with pytest.raises(CheckpointError, match=r"a\.safetensors cannot be written: .*complex128"):
     write(tmp_path / "a.safetensors", {"x": np.zeros(2, np.complex128)})
   assert os.listdir(tmp_path) == []
 
@@ -108,7 +109,7 @@ def test_a_flipped_byte_of_the_header_is_an_error_or_another_file(tmp_path_facto
   path.write_bytes(content)
   try:
     file = open_weights(path)
-  except SafetensorsError:
+  except CheckpointError:
     return
   assert sum(file.read(name).nbytes for name in file.tensors) == 16
 
@@ -152,9 +153,9 @@ def test_a_file_that_shrinks_between_opening_and_reading(tmp_path):
   path = file_with(tmp_path / "a.safetensors", {"a": ENTRY})
   file = open_weights(path)
   path.write_bytes(path.read_bytes()[:-1])
-  with pytest.raises(SafetensorsError, match="not a whole"):
+  with pytest.raises(CheckpointError, match="not a whole"):
     file.read("a")
-  with pytest.raises(SafetensorsError, match="has no tensor 'b'"):
+  with pytest.raises(CheckpointError, match="has no tensor 'b'"):
     file.read("b")
 
 
@@ -176,7 +177,7 @@ def test_several_files(tmp_path):
   file = open_weights(sharded(tmp_path, weight_map, a=np.arange(2), b=np.arange(3.0)))
   assert {name: info.shape for name, info in file.tensors.items()} == {"a": (2,), "b": (3,)}
   assert file.read("b").tolist() == [0, 1, 2]
-  with pytest.raises(SafetensorsError, match="has no tensor 'c'"):
+  with pytest.raises(CheckpointError, match="has no tensor 'c'"):
     file.read("c")
 
 
@@ -196,7 +197,7 @@ def test_an_index_that_makes_no_sense(tmp_path, weight_map, message):
 
 def test_an_index_without_its_files(tmp_path):
   index = sharded(tmp_path, {"a": "a.safetensors", "b": "b.safetensors"}, a=np.arange(2))
-  with pytest.raises(SafetensorsError, match=r"b\.safetensors cannot be read: No such file"):
+  with pytest.raises(CheckpointError, match=r"b\.safetensors cannot be read: No such file"):
     open_weights(index)
   index.write_text("{")
   assert "is not an index of safetensors files: its JSON is bad" in error_of(index)

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.checkpoints.torch_file import TorchFileError, open_weights
+from bert.checkpoints.bundle_files import CheckpointError
+from bert.checkpoints.torch_file import open_weights
 from tests.kit.older_weights import (
   FORMS,
   ORDERED,
@@ -144,7 +145,7 @@ def test_protocols(tmp_path, protocol):
   value = {"é" * 300: [(), (1,), (1, 2), (1, 2, 3, -5, 2**40), {"f": 1.5, "t": [True, None]}]}
   content = pickle.dumps({"a": value, "b": value}, protocol)
   (tmp_path / "a.bin").write_bytes(zip_of(content, {}))
-  with pytest.raises(TorchFileError, match="'a' is no tensor: give a file of what model"):
+  with pytest.raises(CheckpointError, match="'a' is no tensor: give a file of what model"):
     open_weights(tmp_path / "a.bin")
 
 
@@ -164,9 +165,9 @@ def test_a_file_that_shrinks_between_opening_and_reading(tmp_path):
   write_torch(tmp_path / "a.bin", {"a": BASE}, "pickles")
   file = open_weights(tmp_path / "a.bin")
   (tmp_path / "a.bin").write_bytes((tmp_path / "a.bin").read_bytes()[:-1])
-  with pytest.raises(TorchFileError, match="became shorter while it was read"):
+  with pytest.raises(CheckpointError, match="became shorter while it was read"):
     file.read("a")
-  with pytest.raises(TorchFileError, match="has no tensor 'b'"):
+  with pytest.raises(CheckpointError, match="has no tensor 'b'"):
     file.read("b")
 
 
@@ -180,7 +181,7 @@ def test_cut_off_anywhere(tmp_path, form):
   content, path = torch_bytes({"a": BASE}, form), tmp_path / "a.bin"
   for length in range(len(content)):
     path.write_bytes(content[:length])
-    with pytest.raises(TorchFileError, match=str(path)):
+    with pytest.raises(CheckpointError, match=str(path)):
       open_weights(path)
 
 
@@ -196,6 +197,7 @@ def test_a_flipped_byte_is_an_error_or_other_values(tmp_path_factory, form, data
   path.write_bytes(content)
   try:
     file = open_weights(path)
-  except TorchFileError:
+    size = sum(file.read(name).nbytes for name in file.tensors)
+  except CheckpointError:
     return
-  assert sum(file.read(name).nbytes for name in file.tensors) <= 8 * len(content)
+  assert size <= 8 * len(content)

@@ -28,7 +28,7 @@ from bert.checkpoints import (
   transformers_heads,
   transformers_names,
 )
-from bert.checkpoints.safetensors_file import SafetensorsError
+from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.transformers_heads import HEADS as ENDINGS
 from bert.model import heads
 from bert.model.layers import gelu_erf
@@ -298,7 +298,7 @@ def test_which_head_can_be_said(tmp_path):
   config = json.loads((tmp_path / "there/config.json").read_text())
   assert config["architectures"] == ["BertForTokenClassification"]
   assert config["label2id"] == {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}
-  assert reading.read_do_lower_case(finding.find_checkpoint(tmp_path / "there")) is False
+  assert finding.find(tmp_path / "there").do_lower_case is False
 
 
 # ---------------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def test_a_config_beside_the_weights_that_is_none(tmp_path):
   save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
   for text, message in (("{", "is not valid JSON"), ("[]", "a JSON object is needed, not list")):
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(SafetensorsError, match=message):
+    with pytest.raises(CheckpointError, match=message):
       transformers_folder.open_weights(tmp_path)
 
 

@@ -31,6 +31,7 @@ from bert.checkpoints import (
   torch_file,
   transformers_folder,
 )
+from bert.checkpoints.bundle_files import CheckpointError
 from bert.io import record_files, tables, text_lines, tfrecord_bytes, vocabulary_kind
 from bert.model.configuration import BertConfig
 from bert.predicting import answer_lines, predictor
@@ -111,9 +112,9 @@ def read_transformers_files(data: bytes, folder: pathlib.Path) -> None:
   weights = folder / "model.safetensors"
   for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
     _written(folder, name, data)
-  with clear_errors("config.json", ValueError, safetensors_file.SafetensorsError):
+  with clear_errors("config.json", ValueError, CheckpointError):
     config_files.read(folder / "config.json")
-  with clear_errors("config.json", safetensors_file.SafetensorsError):
+  with clear_errors("config.json", CheckpointError):
     transformers_folder.read_architecture(weights)
     transformers_folder.read_do_lower_case(weights)
   with clear_errors("tokenizer.json", ValueError):
@@ -351,7 +352,7 @@ def index_of(entries: bytes) -> bytes:
   index_block = _block(bytes([0, 1, len(handle)]) + b"~" + handle)
   places = tfrecord_bytes.varint(0) * 2
   places += tfrecord_bytes.varint(len(entry_block)) + tfrecord_bytes.varint(len(index_block) - 5)
-  footer = places.ljust(40, b"\0") + struct.pack("<Q", numpy_reader.MAGIC)
+  footer = places.ljust(40, b"\0") + struct.pack("<Q", numpy_reader._MAGIC)
   return entry_block + index_block + footer
 
 
@@ -392,7 +393,7 @@ def read_safetensors(data: bytes, folder: pathlib.Path) -> None:
   if choice & 1:
     data = struct.pack("<Q", len(data)) + data + VALUES
   path = _written(folder, "model.safetensors", data)
-  with clear_errors("model.safetensors", safetensors_file.SafetensorsError):
+  with clear_errors("model.safetensors", CheckpointError):
     weights = transformers_folder.open_weights(path)
     for name, (shape, dtype) in weights.contents.items():
       found = weights.read(name)
@@ -404,7 +405,7 @@ def read_safetensors_index(data: bytes, folder: pathlib.Path) -> None:
   safetensors_file.write(folder / "a.safetensors", {"a": np.zeros([2], np.float32)})
   path = _written(folder, "model.safetensors.index.json", data)
   # The index, or one of its files.
-  with clear_errors(str(folder), safetensors_file.SafetensorsError):
+  with clear_errors(str(folder), CheckpointError):
     weights = safetensors_file.open_weights(path)
     assert weights.tensors
     for name in weights.tensors:
@@ -417,7 +418,7 @@ def read_torch(data: bytes, folder: pathlib.Path) -> None:
   if choice & 1:
     data = older_weights.zip_of(data, {"0": np.frombuffer(VALUES, np.float32)})
   path = _written(folder, "pytorch_model.bin", data)
-  with clear_errors("pytorch_model.bin", torch_file.TorchFileError):
+  with clear_errors("pytorch_model.bin", CheckpointError):
     weights = torch_file.open_weights(path)
     assert sum(weights.read(name).nbytes for name in weights.tensors) <= 8 * len(data)
 

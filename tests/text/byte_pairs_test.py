@@ -67,9 +67,11 @@ def test_recorded_tokens_and_offsets(recorded_file, golden_dir):
         assert plain.text_to_ids(line[name]) == line[f"plain_{name}"], line
 
 
-def test_recorded_texts_with_a_space_before_them(recorded_file, golden_dir):
+def test_recorded_texts_with_a_space_before_them(recorded_file, golden_dir, tmp_path):
   tokenizer = BytePairTokenizer(recorded_file)
-  prefixing = BytePairTokenizer(recorded_file, add_prefix_space=True)
+  stated = tokenizer.pairs._replace(add_prefix_space=True)
+  (tmp_path / "tokenizer.json").write_text(stated.to_json(), encoding="utf-8")
+  prefixing = BytePairTokenizer(tmp_path / "tokenizer.json")
   lines = byte_pairs.recorded(golden_dir, "prefix_space.jsonl.gz")
   assert len(lines) == 104
   for line in lines:
