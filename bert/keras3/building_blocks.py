@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert.keras3.torch_modules import TorchModule, on_torch
+from bert.keras3.torch_modules import TorchModule, on_torch, register_parameters
 
 LAYER_NORM_EPSILON = 1e-12
 
@@ -133,8 +133,12 @@ def resize_rows(layer: keras.layers.Layer, name: str, rows: int) -> None:
   layer._untrack_variable(old)
   with keras.name_scope(scope, override_parent=parent):
     new = keras.Variable(initializer, shape, old.dtype, name=name)
+  if on_torch():
+    for registered in (layer._modules, layer._parameters):  # under the same name
+      registered.pop(name, None)
   setattr(layer, name, new)
   layer._tracker.lock()
+  register_parameters(layer)
   values = keras.ops.convert_to_numpy(new).copy()
   kept = min(rows, old.shape[0])
   values[:kept] = keras.ops.convert_to_numpy(old)[:kept]

@@ -33,7 +33,7 @@ from bert.keras3.building_blocks import (
 from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.layers import BertEmbeddings, Encoder, Pooler, TransformerLayer
 from bert.keras3.saving import Savable
-from bert.keras3.torch_modules import TorchModule
+from bert.keras3.torch_modules import TorchModule, register_parameters
 from bert.model.configuration import BertConfig
 
 
@@ -450,6 +450,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     """
     self.embeddings.resize_vocabulary(rows)
     self.vocab_size = rows
+    register_parameters(self)
 
   def padding_mask(self, input_ids):
     """Computes the `attention_mask` of padded ids: int32 `[B, S]`, 0 at `pad_token_id`."""

@@ -42,43 +42,51 @@ class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[m
           check_range(name, ids, limit)
     check_shapes(inputs, bert.longest_sequence)
 
+  def _checked(self, inputs):
+    self.check_inputs(inputs)
+    return plain(inputs)
+
   def __call__(self, *args, **kwargs):
     """Checks the ids and calls the model."""
-    self.check_inputs(args[0] if args else None)
+    args = (self._checked(args[0]), *args[1:]) if args else args
     self.check_inputs(kwargs)
     return super().__call__(*args, **kwargs)
 
   def fit(self, x=None, *args, validation_data=None, **kwargs):
     """Checks the ids and trains; see `keras.Model.fit`."""
-    self.check_inputs(x)
     if isinstance(validation_data, tuple):
-      self.check_inputs(validation_data[0])
-    return super().fit(x, *args, validation_data=validation_data, **kwargs)
+      validation_data = (self._checked(validation_data[0]), *validation_data[1:])
+    return super().fit(self._checked(x), *args, validation_data=validation_data, **kwargs)
 
   def evaluate(self, x=None, *args, **kwargs):
     """Checks the ids and evaluates; see `keras.Model.evaluate`."""
-    self.check_inputs(x)
-    return super().evaluate(x, *args, **kwargs)
+    return super().evaluate(self._checked(x), *args, **kwargs)
 
   def predict(self, x, *args, **kwargs):
     """Checks the ids and predicts; see `keras.Model.predict`."""
-    self.check_inputs(x)
-    return super().predict(x, *args, **kwargs)
+    return super().predict(self._checked(x), *args, **kwargs)
 
   def train_on_batch(self, x, *args, **kwargs):
     """Checks the ids and makes a step; see `keras.Model.train_on_batch`."""
-    self.check_inputs(x)
-    return super().train_on_batch(x, *args, **kwargs)
+    return super().train_on_batch(self._checked(x), *args, **kwargs)
 
   def test_on_batch(self, x, *args, **kwargs):
     """Checks the ids and evaluates them; see `keras.Model.test_on_batch`."""
-    self.check_inputs(x)
-    return super().test_on_batch(x, *args, **kwargs)
+    return super().test_on_batch(self._checked(x), *args, **kwargs)
 
   def predict_on_batch(self, x):
     """Checks the ids and predicts; see `keras.Model.predict_on_batch`."""
-    self.check_inputs(x)
-    return super().predict_on_batch(x)
+    return super().predict_on_batch(self._checked(x))
+
+
+def plain(inputs):
+  """Makes a dictionary of a mapping such as a `BatchEncoding`, and arrays of the lists in it.
+
+  Keras takes other mappings, and lists, for something else than inputs by name.
+  """
+  if not isinstance(inputs, Mapping):
+    return inputs
+  return {n: np.asarray(x) if isinstance(x, list) else x for n, x in inputs.items()}
 
 
 def _is_on_host(ids) -> bool:

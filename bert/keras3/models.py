@@ -46,7 +46,7 @@ from bert.keras3.pretraining_heads import (
 from bert.keras3.saving import Savable
 from bert.keras3.sizes import arguments_from_config
 from bert.keras3.tasks import SparseCrossentropy
-from bert.keras3.torch_modules import TorchModule
+from bert.keras3.torch_modules import TorchModule, register_parameters
 from bert.model import families
 from bert.model.configuration import BertConfig
 
@@ -299,6 +299,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     words = getattr(self, "words", None)
     if words is not None and words.spec.vocab_size != self.bert.vocab_size:
       words.resize_vocabulary(self.bert.vocab_size)
+    register_parameters(self)
 
   def num_parameters(self) -> int:
     """Returns the number of parameters."""

@@ -67,7 +67,7 @@ def _walk(model: keras.layers.Layer) -> Iterator[tuple[str, Any, Any]]:
 
 def _attributes(layer) -> Iterator[tuple[str, Any]]:
   """Yields the attributes of a layer, and the elements of those that are lists."""
-  for name, value in sorted({**vars(layer), **vars(layer).get("_modules", {})}.items()):
+  for name, value in sorted({**vars(layer).get("_modules", {}), **vars(layer)}.items()):
     if name.startswith("_"):
       continue
     yield name, value

@@ -41,6 +41,10 @@ class TaskModel(TorchModule, CheckedInputs, Savable, keras.Model):
     self.check_inputs(inputs)
     return super().__call__(complete_inputs(inputs, tuple(self.input)), *args, **kwargs)
 
+  def call(self, inputs, training=None, mask=None):
+    """Computes the outputs; on JAX `fit` and `predict` come here without `__call__`."""
+    return super().call(complete_inputs(inputs, tuple(self.input)), training=training, mask=mask)
+
   @property
   def bert(self) -> BERT:
     """The encoder."""

@@ -72,6 +72,12 @@ class TorchModule(keras.layers.Layer if TYPE_CHECKING else object):  # type: ign
       module._parameters[name] = variable.value
 
 
+def register_parameters(layer: keras.layers.Layer) -> None:
+  """Registers, on PyTorch, the parameters of a layer again, one of whose variables was replaced."""
+  if on_torch():
+    layer._track_variables()
+
+
 def parameter_name(path: str, scope: str = "") -> str:
   """Returns the name of a variable as a parameter on PyTorch.
 

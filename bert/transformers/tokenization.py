@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from bert import tokenization
-from bert.checkpoints import model_files
+from bert.checkpoints import finding, model_files
+from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.families import FILES
 from bert.io import filesystem, json_files, tokenizer_settings, vocabulary_kind
 from bert.text import tokenizer_json
@@ -295,16 +296,27 @@ def _settings(cls: Any, path: str) -> dict[str, Any]:
   if not filesystem.is_file(os.path.join(folder, tokenizer_settings.TOKENIZER)):
     usual = os.path.join(folder, cls.vocab_files_names["vocab_file"])
     found["vocab_file"] = usual if filesystem.is_file(usual) else model_files.need_vocabulary(path)
-  if not issubclass(cls, transformers.BertTokenizer):
+  if issubclass(cls, transformers.RobertaTokenizer):
     return found
-  stated = tokenizer_settings.in_folder(folder)
+  in_folder, beside = tokenizer_settings.in_folder, tokenizer_settings.beside
+  stated = beside(found["vocab_file"]) if "vocab_file" in found else in_folder(folder)
+  lower = _stored_case(path)
+  lower = stated.do_lower_case if lower is None else lower
+  if not issubclass(cls, transformers.BertTokenizer):
+    return found if lower is None else {**found, "do_lower_case": lower}
   if "vocab_file" in found:
-    stated = tokenizer_settings.beside(found["vocab_file"])
     found["vocab"] = dict(tokenization.load_vocab(found["vocab_file"]))
-  lower = stated.do_lower_case
   if lower is None:
     lower = not os.path.basename(os.path.abspath(folder)).startswith(_CASED_NAMES)
   return {**found, "do_lower_case": lower, **stated.splitting}
+
+
+def _stored_case(path: str) -> bool | None:
+  """Returns `do_lower_case` as a run stored it with its weights; None if that is not known."""
+  try:
+    return finding.find(path).do_lower_case
+  except CheckpointError:  # a tokenizer alone, or weights that are no concern here
+    return None
 
 
 def _json(folder: str, name: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import transformers
 
 from bert.keras3 import (
   BERT,
@@ -14,7 +15,7 @@ from bert.keras3 import (
   create_optimizer,
   get_linear_schedule_with_warmup,
 )
-from tests.kit.keras_models import TINY, random_inputs
+from tests.kit.keras_models import TINY, arrays, random_inputs
 
 
 def encoder():
@@ -103,6 +104,24 @@ def test_a_loader_with_another_vocabulary(tokenizer):
 def test_inputs_that_are_no_ids(inputs, message):
   with pytest.raises(ValueError, match=message):
     encoder()(inputs)
+
+
+@pytest.mark.parametrize("create", [encoder, pretrained_model, functional_model])
+@pytest.mark.parametrize("of_arrays", [True, False])
+def test_what_a_tokenizer_returns(create, of_arrays):
+  model, inputs = create(), random_inputs(2, 5)
+  given = inputs if of_arrays else {name: ids.tolist() for name, ids in inputs.items()}
+  encoded = transformers.BatchEncoding(given)
+  expected = arrays(model(inputs))
+  for outputs in (model(encoded), model.predict(encoded, verbose=0)):
+    for name, values in arrays(outputs).items():
+      np.testing.assert_allclose(values, expected[name], atol=1e-5)
+  if create is not encoder:
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    labels = np.array([0, 1])
+    model.fit(encoded, labels, validation_data=(encoded, labels), verbose=0)
+    loss = model.evaluate(encoded, labels, verbose=0)
+    assert loss == pytest.approx(float(model.test_on_batch(encoded, labels)), abs=1e-5)
 
 
 @pytest.mark.parametrize(

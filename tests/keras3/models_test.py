@@ -1,6 +1,7 @@
 """Models that are called like those of the transformers library."""
 
 import json
+import operator
 import types
 
 import keras
@@ -262,6 +263,35 @@ def test_a_head_for_choices_has_a_bias_if_its_checkpoint_has_one(vocab_file, tmp
 def test_an_encoder_may_be_given():
   bert = BERT(vocab_size=20, hidden_size=8, num_layers=1, num_heads=2, intermediate_size=8)
   assert BertForTokenClassification(bert).bert is bert
+
+
+@pytest.mark.parametrize("frozen", ["bert.encoder", "bert.embeddings", "classifier"])
+def test_what_is_frozen_stays_so_in_a_file(frozen, tmp_path):
+  model, inputs = BertForSequenceClassification(BERT(**TINY)), random_inputs(2, 5)
+  operator.attrgetter(frozen)(model).trainable = False
+  model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+  model.train_on_batch(inputs, np.array([0, 1]))
+  model.save(tmp_path / "model.keras")
+  again = keras.models.load_model(tmp_path / "model.keras")
+  part = operator.attrgetter(frozen)(again)
+  assert len(again.trainable_weights) == len(model.weights) - len(part.weights)
+  for one, two in zip(model.optimizer.variables, again.optimizer.variables, strict=True):
+    np.testing.assert_allclose(numpy_of(two), numpy_of(one), atol=1e-7)
+  before = [numpy_of(variable).copy() for variable in part.weights]
+  again.train_on_batch(inputs, np.array([0, 1]))
+  for old, variable in zip(before, part.weights, strict=True):
+    np.testing.assert_array_equal(numpy_of(variable), old)
+
+
+def test_word_embeddings_are_replaced_by_a_larger_table():
+  model, table = BertForMaskedLM(BERT(**TINY)), np.random.default_rng(1).normal(size=(50, 16))
+  model.set_input_embeddings(table.astype("float32"))
+  np.testing.assert_allclose(numpy_of(model.bert.embeddings.word_embeddings), table, atol=1e-6)
+  assert model(np.array([[2, 49]])).logits.shape == (1, 2, 50)
+  shapes = [tuple(parameter.shape) for parameter in model.parameters()]
+  assert (50, 16) in shapes
+  assert (50,) in shapes  # the bias of the scores
+  assert len(shapes) == len(model.weights)
 
 
 def test_a_quantized_model_loads(tmp_path):

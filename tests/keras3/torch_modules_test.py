@@ -9,6 +9,7 @@ import pytest
 
 from bert.keras3 import (
   BERT,
+  BertForMaskedLM,
   BertForSequenceClassification,
   NLPTaskConfig,
   TransformerLayer,
@@ -116,6 +117,26 @@ def test_parameters_are_the_weights_and_nothing_else(create):
   decayed = [name for name in named if not any(part in name for part in NO_DECAY)]
   assert len(decayed) == 3 + 6 + 1 + 1  # tables, matrices of the layer, pooler, head
   assert not any("LayerNorm" in name for name in decayed)
+
+
+@on_pytorch
+def test_weights_that_are_replaced_are_parameters():
+  import torch
+
+  class Words(torch.nn.Module):
+    def __init__(self):
+      super().__init__()
+      self.model = BertForMaskedLM(BERT(**TINY))
+
+  for change in (
+    lambda model: model.set_input_embeddings(np.ones((50, 16), "float32")),
+    lambda model: model.quantize("int8"),
+  ):
+    outer = Words()
+    change(outer.model)
+    weights = {variable.value.data_ptr() for variable in outer.model.weights}
+    assert {parameter.data_ptr() for parameter in outer.parameters()} == weights
+    assert {tensor.data_ptr() for tensor in outer.state_dict().values()} == weights
 
 
 @on_pytorch

@@ -14,7 +14,7 @@ import transformers
 
 from bert import tokenization
 from bert import transformers as room
-from bert.checkpoints import model_files
+from bert.checkpoints import model_files, saving
 from bert.transformers import AutoConfig, AutoTokenizer, BertConfig, BertTokenizer
 from tests.kit import byte_pairs, piece_model, tiny_bert
 
@@ -181,6 +181,23 @@ def test_a_folder_of_the_original(files, tmp_path, name, vocabulary, lower):
     assert (type(config), config.vocab_size) == (BertConfig, len(WORDS))
     assert config.hidden_act == "gelu_new"  # what the original's "gelu" is
   assert AutoConfig.from_pretrained(folder, num_labels=3).num_labels == 3
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("family", ["Bert", "Albert"])
+def test_a_run_keeps_the_case_it_was_trained_with(files, tmp_path, family, lower):
+  folder = tmp_path / "run"
+  folder.mkdir()
+  shutil.copy(files[family]["vocab_file"], folder)
+  (folder / "bert_config.json").write_text(json.dumps(tiny_bert.config(len(WORDS))))
+  facts = {"fingerprint": {"do_lower_case": lower}}
+  prefix = saving.save(str(folder), 3, {"bert/pooler/dense/bias": np.zeros(2)}, facts)
+  scripts = tokenization.load_tokenizer(model_files.need_vocabulary(folder), lower)
+  for auto in (AutoTokenizer, getattr(room, f"{family}Tokenizer")):
+    for place in (folder, prefix):
+      found = auto.from_pretrained(place)
+      for text in TEXTS:
+        assert found(text, add_special_tokens=False)["input_ids"] == scripts.text_to_ids(text)
 
 
 def test_a_tokenizer_without_its_vocabulary_is_refused(tmp_path):
