@@ -12,7 +12,8 @@ import pytest
 
 from bert import report
 from bert.checkpoints import finding, reading
-from bert.scripts import answered_examples, report_pages, run_subject
+from bert.predicting.engines import tensorflow
+from bert.scripts import report_pages, run_subject
 from bert.tasks import kinds
 from tests.kit import every_script, own_tasks
 from tests.kit.script_runs import Script, check_help, results_in
@@ -146,7 +147,7 @@ TASKS = {
 @pytest.mark.parametrize("name", [pytest.param(name, marks=mark) for name, mark in TASKS.items()])
 def test_a_run_has_a_report(name, files, tmp_path, monkeypatch):
   with monkeypatch.context() as patch:
-    patch.delattr(answered_examples.registry, "load")  # the evaluation has computed it all
+    patch.delattr(tensorflow, "load_checkpoint")  # the evaluation has computed it all
     every_script.script(name).run_well(**every_script.flags(name, files, tmp_path), report=True)
   found = check_report(tmp_path / "out")
   if name == "run_pretraining":
@@ -180,13 +181,13 @@ def test_a_run_has_a_report(name, files, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_examples_are_answered_in_the_dtype_of_the_run(files, tmp_path, monkeypatch):
   """Otherwise a close call is counted otherwise than in eval_results.txt."""
-  asked, load = [], answered_examples.registry.load
+  asked, load = [], tensorflow.load_checkpoint
 
-  def remembering(*arguments, dtype, **options):
-    asked.append(dtype)
-    return load(*arguments, dtype=dtype, **options)
+  def remembering(*arguments):
+    asked.append(arguments[-1])
+    return load(*arguments)
 
-  monkeypatch.setattr(answered_examples.registry, "load", remembering)
+  monkeypatch.setattr(tensorflow, "load_checkpoint", remembering)
   flags = every_script.flags("run_classifier", files, tmp_path)
   for n, dtype in enumerate(("bfloat16", "float32")):
     flags |= {"output_dir": tmp_path / str(n), "dtype": dtype}

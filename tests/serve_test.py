@@ -126,7 +126,7 @@ def test_a_model_has_its_own_engine_and_precision(tmp_path, given, name, options
 
 
 @pytest.mark.parametrize(
-  ("rest", "words"), [(",int9", "'int9' is not one of tensorflow, "), (",int8,int8", "a second")]
+  ("rest", "words"), [(",int9", "'int9' is not one of onnxruntime, "), (",int8,int8", "a second")]
 )
 def test_what_is_neither_is_one_message(tmp_path, rest, words):
   assert words in SERVE.error_of(model=f"a={tmp_path}{rest}")

@@ -92,12 +92,12 @@ def examples_of(
   Raises:
     NotKnownError: there is nothing in `budget.known_rows` of which an answer could be made.
   """
-  from bert.predicting.engines.tensorflow import load_checkpoint
-
   data = task.data_sets(task.scored_split)[0]
   places = sample(len(data.examples), budget.max_examples)
   items = trained_task.items_of(task, [data.examples[n] for n in places])
   if budget.known_rows is None:
+    from bert.predicting.engines.tensorflow import load_checkpoint
+
     # As the run evaluated: in bfloat16 an answer that is a close call may be another one.
     dtype = task.settings.get("dtype") or "float32"
     engine = load_checkpoint(run.prefix, run.config, head, dtype)

@@ -90,9 +90,7 @@ GLUE = [
   _glue(
     "mrpc", case("commas", "Quality,a,b,c,d\n1,1,2,x,y\n", "line 2", "1 column(s): '1,1,2,x,y'")
   ),
-  _glue(
-    "cola", case("a header", "source\tlabel\tmark\tsentence\n", "line 1", "'label' is unknown")
-  ),
+  _glue("cola", case("a header", "source\tgood\tmark\tsentence\n", "line 1", "'good' is unknown")),
 ]
 
 _PARAGRAPH = {"context": "Built in 1887.", "qas": []}
