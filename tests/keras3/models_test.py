@@ -294,6 +294,7 @@ def test_word_embeddings_are_replaced_by_a_larger_table():
   assert len(shapes) == len(model.weights)
 
 
+@pytest.mark.ci
 def test_a_quantized_model_loads(tmp_path):
   model, inputs = randomized(BertForSequenceClassification(BERT(**TINY))), random_inputs(2, 5)
   model.quantize("int8")

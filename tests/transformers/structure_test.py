@@ -10,6 +10,8 @@ import pytest
 from bert import keras3
 from bert import transformers as room
 
+pytestmark = pytest.mark.ci
+
 SIZES = {
   "vocab_size": 60,
   "hidden_size": 8,
