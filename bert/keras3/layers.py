@@ -9,7 +9,7 @@ The sublayers are where transformers 4's TensorFlow classes have them, see `arra
 With default arguments they compute the same as `modeling.py`: LayerNorm with an epsilon of 1e-12,
 the tanh form of GELU, -10000 added to masked scores, normalization after each residual sum. A
 variable's `path` ends with its name in the original (`attention/self/query/kernel`), by which
-`weights.py` loads weights and `optimization.py` excludes variables from weight decay.
+`checkpoints/loading.py` loads weights and `optimization.py` excludes variables from weight decay.
 
 The feed-forward networks, with x the input, W0, W1, W2 kernels (biases omitted) and act the
 chosen activation:

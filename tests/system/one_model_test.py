@@ -13,14 +13,13 @@ import shutil
 
 import numpy as np
 import pytest
-from tokenizers import BertWordPieceTokenizer
 
-from bert import convert_checkpoint, export_hub, predict, run_classifier
+from bert import export_hub, predict, run_classifier
 from bert.checkpoints import finding, reading, saving
 from bert.checkpoints.transformers_heads import Head
 from bert.predicting import servable
 from bert.predicting.predictor import Predictor
-from tests.kit import exports, server_here
+from tests.kit import exports, other_forms, server_here
 from tests.kit.script_runs import Script, json_in, json_lines, results_in, table, values_in
 
 pytestmark = pytest.mark.ci
@@ -78,19 +77,7 @@ def folders(tmp_path_factory, expected) -> dict[str, pathlib.Path]:
   (found["original"] / "label_map.json").write_text(json.dumps(numbered))
   head = Head("ForSequenceClassification", exports.LABELS, "classification")
   exports.write_transformers(exports.Model(str(found["run"]), ""), found["transformers"], head)
-  # As transformers 5 writes a tokenizer: without vocab.txt.
-  shutil.copytree(found["transformers"], found["transformers 5"])
-  vocab_file = found["transformers 5"] / "vocab.txt"
-  tokenizer = BertWordPieceTokenizer(str(vocab_file), lowercase=True)
-  tokenizer.save(str(found["transformers 5"] / "tokenizer.json"))
-  vocab_file.unlink()
-  for command, source, name in [
-    ("from_transformers", "transformers", "converted"),
-    ("strip", "original", "stripped"),
-    ("to_transformers", "stripped", "converted back"),
-  ]:
-    flags = {"init_checkpoint": found[source], "output_dir": found[name]}
-    Script(convert_checkpoint).run_well(f"--command={command}", **flags)
+  other_forms.write(found, stripped="original")
   for split in ("train", "dev", "test"):
     with (root / f"{split}.csv").open("w", encoding="utf-8", newline="") as writer:
       rows = zip(TEXTS, expected[0], strict=True)

@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tokenizers import BertWordPieceTokenizer
 
-from bert import convert_checkpoint, export_hub, predict, run_ner, run_squad, run_swag
+from bert import export_hub, predict, run_ner, run_squad, run_swag
 from bert.checkpoints import finding, reading, saving
 from bert.checkpoints.transformers_heads import Head
 from bert.predicting import servable
 from bert.predicting.predictor import Predictor
-from tests.kit import exports, server_here, teachers, tiny_choices, tiny_entities
+from tests.kit import exports, other_forms, server_here, teachers, tiny_choices, tiny_entities
 from tests.kit.script_runs import Script, json_in, json_lines, table, values_in
 
 WORDS = ["the", "film", "was", "good", "bad", "ann", "##s", "built", "in", "?", ",", "."]
@@ -217,19 +216,7 @@ def write_folders(root: pathlib.Path, task: Task) -> dict[str, pathlib.Path]:
     (found["original"] / "label_map.json").write_text(json.dumps(numbered))
   model = exports.Model(str(found["run"]), "")
   exports.write_transformers(model, found["transformers"], task.transformers)
-  # As transformers 5 writes a tokenizer: without vocab.txt.
-  shutil.copytree(found["transformers"], found["transformers 5"])
-  vocab_file = found["transformers 5"] / "vocab.txt"
-  tokenizer = BertWordPieceTokenizer(str(vocab_file), lowercase=True)
-  tokenizer.save(str(found["transformers 5"] / "tokenizer.json"))
-  vocab_file.unlink()
-  for command, source, kind in [
-    ("from_transformers", "transformers", "converted"),
-    ("strip", "run", "stripped"),
-    ("to_transformers", "stripped", "converted back"),
-  ]:
-    flags = {"init_checkpoint": found[source], "output_dir": found[kind]}
-    Script(convert_checkpoint).run_well(f"--command={command}", **flags)
+  other_forms.write(found, stripped="run")
   flags = {"format": "onnx", "init_checkpoint": found["run"], "export_dir": found["onnx"]}
   Script(export_hub).run_well(**flags, **FLAGS)
   return found
