@@ -391,7 +391,7 @@ class QuestionAnswering(Task):
     evaluate = squad_scores.evaluate_v2 if is_v2 else squad_scores.evaluate_v1
     return evaluate(correct, predicted, rules=self.settings.answer_scores)
 
-  def shown(self, answering):
+  def shown(self, decoder):
     """Marks the answer in the paragraph."""
     return spans_shown.Spans(self.settings.answer_scores)
 

@@ -296,8 +296,8 @@ def example_request(model: Any, is_named: bool) -> tuple[str, dict[str, Any]]:
   answers = model.servable.abilities.get("answers")
   if answers is None:
     return "/v1/embeddings", {"input": "No aircraft could land.", **named}
-  answering = answers.processor.answering
-  example = answering.example if answering else dict.fromkeys(answers.processor.inputs, "A text.")
+  decoder = answers.processor.decoder
+  example = decoder.example if decoder else dict.fromkeys(answers.processor.inputs, "A text.")
   return "/answer", {"items": [example], **named}
 
 

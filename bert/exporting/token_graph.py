@@ -5,7 +5,7 @@
   graph({"input_ids": ids, "input_mask": mask, "segment_ids": segments})["logits"]
 
 Exports convert or save this function, and the engine of TensorFlow calls it; what lies between
-texts and tokens is Python (`tasks/answering.py`).
+texts and tokens is Python (`tasks/decoding.py`).
 
 Letters in shapes: R = rows, each one sequence, S = sequence length, W = hidden size.
 """

@@ -392,7 +392,7 @@ def register(task_class: type[Task]) -> type[Task]:
       task=f"{name}:{task_class.__name__}",
       head=f"{name}:{task_class.head_class.__name__}",
       model=task_class.model,
-      answering=task_class.answering,
+      decoder=task_class.decoder,
       inputs=tuple(task_class.inputs),
       data=kinds.OWN_DATA,
       file=file,

@@ -233,7 +233,7 @@ def _check_item(task: Task, example: Any) -> None:
   try:
     item = trained_task.item_of(task, example)
     unknown = [each for each in item if each not in task.inputs]
-    if unknown and task.answering == kinds.OWN_ANSWERS:
+    if unknown and task.decoder == kinds.OWN_ANSWERS:
       what = f"returns {', '.join(map(str, unknown))}; the model reads {', '.join(task.inputs)}."
       raise _fail(type(task), "item", what)
   except trained_task.NoItemError as error:

@@ -43,12 +43,12 @@ class ScoredAnswers:
     """
     return getattr(example, "label", None)
 
-  def shown(self: Any, answering: Any) -> Any:
+  def shown(self: Any, decoder: Any) -> Any:
     """Returns how a report shows the task's examples: a `tasks.shown.Shown`.
 
-    By default that of its `tasks.answering.Answering`.
+    By default that of its `tasks.decoding.Decoder`.
     """
-    return answering.shown()
+    return decoder.shown()
 
   def score_answers(self: Any, data: Any, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Computes the results of what a `Predictor` answers to the examples of a set.

@@ -114,7 +114,7 @@ class Task(ScoredAnswers):
     answer: of the head's predictions, the one that is measured and written.
     has_labels: whether an example's `label` is the name of a class; `prepare` then finds them all.
     head_class: of a task of one's own; a dataclass of JSON values.
-    model, answering: `module:Class` each: from texts to answers, in a graph and in Python.
+    model, decoder: `module:Class` each: from texts to answers, in a graph and in Python.
     inputs: names of the texts.
     unit: the plural of what an epoch consists of, for logs.
     train_files, dev_files, test_files: names of a split's file; the first that exists is read.
@@ -143,7 +143,7 @@ class Task(ScoredAnswers):
   has_labels: ClassVar[bool] = False
   head_class: ClassVar[type[Head]] = Head
   model: ClassVar[str] = kinds.OWN_MODEL
-  answering: ClassVar[str] = kinds.OWN_ANSWERS
+  decoder: ClassVar[str] = kinds.OWN_ANSWERS
   inputs: ClassVar[Sequence[str]] = ("text_a", "text_b")
   unit: ClassVar[str] = "examples"
   train_files: ClassVar[Sequence[str]] = ("train",)

@@ -182,7 +182,7 @@ class Head:
   def scores(self, batch: Batch) -> Tensors:
     """Computes what an engine gives for rows of one sequence each: name -> `[R, ...]`.
 
-    From these `tasks/answering.py` makes answers in Python. An example may have several rows, such
+    From these `tasks/decoding.py` makes answers in Python. An example may have several rows, such
     as windows or choices.
 
     Args:

@@ -1,7 +1,7 @@
 """What each token contributed to an answer: integrated gradients.
 
   explain = Contributions(run.prefix, run.config, head)
-  explained = answering.explained(item, rows, answer, scores)   # which sum of scores to explain
+  explained = decoder.explained(item, rows, answer, scores)   # which sum of scores to explain
   explain(rows, explained.weights)                              # -> float32 [S] for each row
 
 Integrated gradients (Sundararajan et al. 2017, https://arxiv.org/abs/1703.01365): the vectors of
@@ -62,7 +62,7 @@ class Contributions:
     """Explains sums of scores.
 
     Args:
-      rows: of `Answering.rows`, each by itself.
+      rows: of `Decoder.rows`, each by itself.
       weights: for each row, by what its scores count in the sum: name -> array of a score's shape.
 
     Returns:

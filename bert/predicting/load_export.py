@@ -24,7 +24,7 @@ from bert.predicting import load_run, sentence_vectors
 from bert.predicting.engines import registry
 from bert.predicting.engines.engine import Arrays, Engine
 from bert.tasks import kinds
-from bert.tasks.answering import Answering
+from bert.tasks.decoding import Decoder
 
 
 def read(folder: str | os.PathLike, vocab_file: str | None = None) -> Described:
@@ -128,18 +128,18 @@ def task_folder(saved_model: str | os.PathLike) -> str | None:
   return next(filter(is_export, folders), None)
 
 
-def answering_of(model: Described, **options: Any) -> Answering:
+def decoder_of(model: Described, **options: Any) -> Decoder:
   """Makes what is around the engine of an exported model.
 
   Args:
     model: a fine-tuned one.
-    **options: see `load_run.answering_of`.
+    **options: see `load_run.decoder_of`.
 
   Raises:
     ValueError: an option is unknown, or is of the head, which the export computes; or a length
       cannot be.
   """
-  changed = model.kind.answering_class().head_settings(options)
+  changed = model.kind.decoder_class().head_settings(options)
   if any(model.settings.get(name) != value for name, value in changed.items()):
     raise ValueError(
       f"{', '.join(sorted(options))}: an export computes its head as the run was trained. The "
@@ -148,7 +148,7 @@ def answering_of(model: Described, **options: Any) -> Answering:
   run = load_run.Run("", model.vocab_file, model.facts, model.settings, model.config)
   options.setdefault("max_seq_length", model.max_seq_length)
   try:
-    return load_run.answering_of(run, **options)[0]
+    return load_run.decoder_of(run, **options)[0]
   except KeyError as error:
     raise ValueError(
       f"{model_folder.RUN} of the export lacks {error} among its facts. Export the model anew: "

@@ -1,7 +1,7 @@
 """The model in the output folder of a `run_*` script: its files, its task, and what answers texts.
 
   run = find_run("/tmp/mrpc_output")
-  answering, head = answering_of(run)     # what is around an engine, and what the engine computes
+  decoder, head = decoder_of(run)     # what is around an engine, and what the engine computes
 
 The sidecar of a checkpoint holds the task, the sizes of the model, the labels, the hash of the
 vocabulary and the lengths; the vocabulary lies beside it. Of a fine-tuned model that transformers
@@ -18,7 +18,7 @@ from bert.model.configuration import BertConfig
 from bert.model.task_head import Head
 from bert.predicting.load_model import check_length
 from bert.tasks import kinds, usage
-from bert.tasks.answering import Answering, check_options
+from bert.tasks.decoding import Decoder, check_options
 
 
 class Run(NamedTuple):
@@ -48,26 +48,26 @@ class Run(NamedTuple):
     return self.settings.get("max_seq_length", min(self.kind.max_seq_length, longest))
 
 
-def answering_of(run: Run, **options: Any) -> tuple[Answering, Head]:
+def decoder_of(run: Run, **options: Any) -> tuple[Decoder, Head]:
   """Makes what is around the engine of a run, and the head that the engine computes.
 
   Args:
     run: of `find_run`.
-    **options: settings to change: `max_seq_length`, and what `Answering.of_run` of the kind takes.
+    **options: settings to change: `max_seq_length`, and what `Decoder.of_run` of the kind takes.
 
   Raises:
     ValueError: an option is unknown, or a length cannot be.
   """
   from bert import tokenization
 
-  answering_class = run.kind.answering_class()
+  decoder_class = run.kind.decoder_class()
   max_seq_length = options.pop("max_seq_length", run.max_seq_length)
-  check_options(answering_class, options)
+  check_options(decoder_class, options)
   check_length(max_seq_length, run.config.longest_sequence)
-  settings = {**run.settings, **answering_class.head_settings(options)}
+  settings = {**run.settings, **decoder_class.head_settings(options)}
   head = run.kind.head_class().of_run(run.facts, settings)
   tokenizer = tokenization.load_tokenizer(run.vocab_file, run.facts.get("do_lower_case", True))
-  made = answering_class.of_run(run.facts, run.settings, tokenizer, max_seq_length, **options)
+  made = decoder_class.of_run(run.facts, run.settings, tokenizer, max_seq_length, **options)
   made.own_example = run.settings.get("example")
   return made, head
 

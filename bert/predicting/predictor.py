@@ -60,7 +60,7 @@ from bert.predicting.processors import (
 )
 from bert.predicting.row_batches import RowBatches
 from bert.predicting.sentence_vectors import INPUTS, batching, layer_vectors
-from bert.tasks.answering import Answering, Row, check_known
+from bert.tasks.decoding import Decoder, Row, check_known
 
 __all__ = ["Predictor", "name_texts"]
 
@@ -326,7 +326,7 @@ class Predictor:
       batch_invariant: whether an answer has the same bits whatever items are around it: each row
         is then computed alone.
       **options: settings to change: `max_seq_length` of any model, and what `of_run` of its
-        `Answering` takes, such as `doc_stride` and `null_score_diff_threshold` of questions.
+        `Decoder` takes, such as `doc_stride` and `null_score_diff_threshold` of questions.
 
     Returns:
       A predictor whose items are texts, pairs, or dicts of the texts by name, and whose results are
@@ -347,20 +347,20 @@ class Predictor:
       model = load_export.read(folder, vocab_file)
       if model.kind is None:
         check_known("An encoder", options, ["max_seq_length"])
-      answering = load_export.answering_of(model, **options) if model.kind else None
+      decoder = load_export.decoder_of(model, **options) if model.kind else None
       found = load_export.load(folder, model, engine, precision, threads)
-      if answering is None:
+      if decoder is None:
         return cls._of_encoder(found, model, batch_size, batch_invariant, chunk_size, **options)
-      made = cls.of_engine(found, answering, *sizes)
+      made = cls.of_engine(found, decoder, *sizes)
       made.texts_in = model.settings.get("texts_in", {})
       return made
     registry.check_not_of_export(folder, engine, precision)
     run = load_run.find_run(folder, vocab_file)
-    answering, head = load_run.answering_of(run, **options)
+    decoder, head = load_run.decoder_of(run, **options)
     from bert.predicting.engines.tensorflow import load_checkpoint
 
     compute = load_checkpoint(run.prefix, run.config, head, dtype)
-    made = cls.of_engine(compute, answering, *sizes)
+    made = cls.of_engine(compute, decoder, *sizes)
     made.texts_in = run.settings.get("texts_in", {})
     return made
 
@@ -373,7 +373,7 @@ class Predictor:
   def of_engine(
     cls,
     engine: Engine,
-    answering: Answering,
+    decoder: Decoder,
     batch_size: int = 32,
     chunk_size: int = 1024,
     batch_invariant: bool = False,
@@ -383,7 +383,7 @@ class Predictor:
     The other arguments are those of `load`.
     """
     batch_size = 1 if batch_invariant else batch_size
-    return cls.of_halves(AnswerProcessor(answering), engine, batch_size, chunk_size)
+    return cls.of_halves(AnswerProcessor(decoder), engine, batch_size, chunk_size)
 
   @classmethod
   def of_halves(

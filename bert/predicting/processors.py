@@ -1,6 +1,6 @@
 """What is around an engine, without weights: items to rows of numbers, rows' outputs to results.
 
-  processor = AnswerProcessor(answering)           # or VectorProcessor, TextProcessor, ...
+  processor = AnswerProcessor(decoder)           # or VectorProcessor, TextProcessor, ...
   rows = processor.featurize(("It rains.", "It is wet."))
   processor.finish(rows, outputs_of_each_row)
 
@@ -19,7 +19,7 @@ import numpy as np
 from bert.predicting import token_ids
 from bert.predicting.sentence_vectors import own_vectors, text_features, text_pair
 from bert.tasks import kinds
-from bert.tasks.answering import Answering, Row, check_length, plain
+from bert.tasks.decoding import Decoder, Row, check_length, plain
 from bert.text.sequence_layout import layout_of
 
 Outputs = Mapping[str, np.ndarray]  # of a row
@@ -43,7 +43,7 @@ class Processor:
     padding: what fills up shorter rows of a batch, by the name of the input; 0 by default.
     max_seq_length: of a row, in tokens; None where it is not known.
     has_scores: whether the engine's outputs are scores, and not the answers themselves.
-    answering: says what answers are; None of other results, or where it is not known.
+    decoder: says what answers are; None of other results, or where it is not known.
     tokenizer: of the model; None where it is not known.
   """
 
@@ -52,7 +52,7 @@ class Processor:
   padding: Mapping[str, int] = {}
   max_seq_length: int | None = None
   has_scores: bool = True
-  answering: Answering | None = None
+  decoder: Decoder | None = None
   tokenizer: Any = None
   other_schemas: Sequence[Mapping[str, Any]] = ()  # of items in other forms than texts by name
 
@@ -95,36 +95,36 @@ class AnswerProcessor(Processor):
   A dict with `"truncate": False` is refused where the model would not read all of it.
   """
 
-  answering: Answering
+  decoder: Decoder
 
-  def __init__(self, answering: Answering):
+  def __init__(self, decoder: Decoder):
     """Takes what the task says."""
-    self.answering = answering
-    self.tokenizer = answering.tokenizer
-    self.inputs = tuple(answering.inputs)
-    self.list_inputs = tuple(answering.list_inputs)
-    self.needs_pairs = answering.needs_pairs
-    self.padding = answering.padding
-    self.max_seq_length = answering.max_seq_length
-    self.other_schemas = answering.other_schemas()
+    self.decoder = decoder
+    self.tokenizer = decoder.tokenizer
+    self.inputs = tuple(decoder.inputs)
+    self.list_inputs = tuple(decoder.list_inputs)
+    self.needs_pairs = decoder.needs_pairs
+    self.padding = decoder.padding
+    self.max_seq_length = decoder.max_seq_length
+    self.other_schemas = decoder.other_schemas()
 
   def featurize(self, item):
     """See `Processor`."""
     item, is_truncated = _whether_truncated(item)
-    texts = self.answering.other_item(item) or named_texts(self, item)
+    texts = self.decoder.other_item(item) or named_texts(self, item)
     if not is_truncated:
-      self.answering.check_not_truncated(texts)
-    return ItemRows(texts, self.answering.rows(texts))
+      self.decoder.check_not_truncated(texts)
+    return ItemRows(texts, self.decoder.rows(texts))
 
   def finish(self, rows, outputs):
     """See `Processor`; the result is a dict."""
-    return self.answering.answer(rows.item, rows, self.own_outputs(rows, outputs))
+    return self.decoder.decode(rows.item, rows, self.own_outputs(rows, outputs))
 
   def own_outputs(self, rows, outputs):
     """See `Processor`."""
     return [
       {
-        name: value[: len(row["input_ids"])] if self.answering.is_of_tokens(name) else value
+        name: value[: len(row["input_ids"])] if self.decoder.is_of_tokens(name) else value
         for name, value in its_outputs.items()
       }
       for row, its_outputs in zip(rows, outputs, strict=True)
@@ -140,10 +140,10 @@ class TextProcessor(Processor):
     self,
     inputs: Sequence[str],
     needs_pairs: bool = False,
-    answering: Answering | None = None,
+    decoder: Decoder | None = None,
   ):
     """Takes the names of the model's inputs, and whether it compares two texts."""
-    self.answering = answering
+    self.decoder = decoder
     self.inputs = tuple(inputs)
     self.needs_pairs = needs_pairs
 

@@ -43,7 +43,7 @@ from bert.predicting import (
 from bert.predicting.engines import registry
 from bert.predicting.processors import AnswerProcessor, Processor, TextProcessor, VectorProcessor
 from bert.tasks import kinds
-from bert.tasks.answering import Answering, of_saved_model
+from bert.tasks.decoding import Decoder, of_saved_model
 
 ANSWERS, VECTORS, MASKED_WORDS, ATTENTION = "answers", "vectors", "masked_words", "attention"
 ABILITIES = (ANSWERS, VECTORS, MASKED_WORDS, ATTENTION)
@@ -167,8 +167,8 @@ def _of_export(folder: str, options: Options) -> Servable:
   found = {}
   if model.kind is not None:
     lengths = {"max_seq_length": options.max_seq_length} if options.max_seq_length else {}
-    answering = load_export.answering_of(model, **lengths)
-    found[ANSWERS] = Ability(ANSWERS, AnswerProcessor(answering), load)
+    decoder = load_export.decoder_of(model, **lengths)
+    found[ANSWERS] = Ability(ANSWERS, AnswerProcessor(decoder), load)
   if model.is_encoder:
     make = functools.partial(
       _vector_processor, model, options.max_seq_length or model.max_seq_length
@@ -205,8 +205,8 @@ def _of_saved_texts(path: str, options: Options) -> Servable | None:
   if folder is None or signature is None or options.task not in ("auto", ANSWERS):
     return None
   saved_texts.check_is_current(folder, signature)
-  answering = _meaning(folder, signature)
-  processor = TextProcessor(signature.inputs, signature.needs_pairs, answering)
+  decoder = _meaning(folder, signature)
+  processor = TextProcessor(signature.inputs, signature.needs_pairs, decoder)
   load = functools.partial(_texts_engine, folder)
   found = {ANSWERS: Ability(ANSWERS, processor, load)}
   file = os.path.join(folder, "assets.extra", model_folder.CONFIG)
@@ -218,7 +218,7 @@ def _of_saved_texts(path: str, options: Options) -> Servable | None:
   return Servable(folder, found, None, config, "tensorflow", "float32", files)
 
 
-def _meaning(folder: str, signature: saved_texts.Signature) -> Answering | None:
+def _meaning(folder: str, signature: saved_texts.Signature) -> Decoder | None:
   """Returns what the answers mean; None where no task of ours gives them."""
   from bert import tokenization
 
@@ -282,15 +282,15 @@ _POINTERS = ("checkpoint", os.path.join(bundle_files.BEST, "checkpoint"))
 
 def _task_abilities(run: load_run.Run, weights: _Weights, options: Options) -> dict[str, Ability]:
   lengths = {"max_seq_length": options.max_seq_length} if options.max_seq_length else {}
-  answering, _ = load_run.answering_of(run, **lengths)
+  decoder, _ = load_run.decoder_of(run, **lengths)
   load = functools.partial(_task_engine, run.prefix, run.vocab_file, options.dtype)
-  found = {ANSWERS: Ability(ANSWERS, AnswerProcessor(answering), load)}
+  found = {ANSWERS: Ability(ANSWERS, AnswerProcessor(decoder), load)}
   if run.facts.get("pooling"):  # its rows are texts, and its scores are their vectors
-    processor = VectorProcessor(answering.tokenizer, answering.max_seq_length)
+    processor = VectorProcessor(decoder.tokenizer, decoder.max_seq_length)
     found[VECTORS] = Ability(VECTORS, processor, load)
-  found[ATTENTION] = _attention(weights, answering.tokenizer, answering.max_seq_length)
+  found[ATTENTION] = _attention(weights, decoder.tokenizer, decoder.max_seq_length)
   if VECTORS in found:
-    found[TOKEN_VECTORS] = _token_vectors(weights, answering.tokenizer, answering.max_seq_length)
+    found[TOKEN_VECTORS] = _token_vectors(weights, decoder.tokenizer, decoder.max_seq_length)
   return found
 
 
@@ -344,7 +344,7 @@ def _attention(weights: _Weights, tokenizer: Any, length: int) -> Ability:
 def _task_engine(prefix, vocab_file, dtype, threads=None):
   start_lines.start_tensorflow(threads=threads)
   run = load_run.find_run(prefix, vocab_file)
-  _, head = load_run.answering_of(run)
+  _, head = load_run.decoder_of(run)
   from bert.predicting.engines.tensorflow import load_checkpoint
 
   return load_checkpoint(run.prefix, run.config, head, dtype)

@@ -24,7 +24,7 @@ from bert.reports import statistics, words
 from bert.reports.subject import Examples
 from bert.scripts import command_line, trained_task
 from bert.tasks import shown as shown_module
-from bert.tasks.answering import Answering, Row, Scores
+from bert.tasks.decoding import Decoder, Row, Scores
 from bert.tasks.shown import Shown
 
 _CHUNK = 1024  # rows that are sorted by length together
@@ -68,13 +68,13 @@ class _Remembering(AnswerProcessor):
   def finish(self, rows, outputs):
     """See `Processor`."""
     scores = self.own_outputs(rows, outputs)
-    return Answered(self.answering.answer(rows.item, rows, scores), list(rows), scores)
+    return Answered(self.decoder.decode(rows.item, rows, scores), list(rows), scores)
 
 
 def examples_of(
   task: Any,
   run: load_run.Run,
-  answering: Answering,
+  decoder: Decoder,
   head: Head,
   budget: Budget,
   batch_size: int,
@@ -84,7 +84,7 @@ def examples_of(
   Args:
     task: of the run, ready to read its data.
     run: the model.
-    answering: of the run.
+    decoder: of the run.
     head: of the run.
     budget: what may be answered.
     batch_size: sequences in a batch.
@@ -101,9 +101,9 @@ def examples_of(
     # As the run evaluated: in bfloat16 an answer that is a close call may be another one.
     dtype = task.settings.get("dtype") or "float32"
     engine = load_checkpoint(run.prefix, run.config, head, dtype)
-    found = Predictor.of_halves(_Remembering(answering), engine, batch_size, _CHUNK)(items)
+    found = Predictor.of_halves(_Remembering(decoder), engine, batch_size, _CHUNK)(items)
   else:
-    known = list(_made_of(budget.known_rows, answering, items))
+    known = list(_made_of(budget.known_rows, decoder, items))
     if not any(known):
       raise NotKnownError("the run has not evaluated their sequences one by one.")
     places = [n for n, each in zip(places, known, strict=True) if each]
@@ -111,7 +111,7 @@ def examples_of(
     found = [each for each in known if each]
   examples = [data.examples[n] for n in places]
   answers = [each.answer for each in found]
-  shown = task.shown(answering)
+  shown = task.shown(decoder)
   gold = [task.gold(example) for example in examples]
   cases = [shown.case(*three) for three in zip(items, gold, answers, strict=True)]
   shown_module.drop_unused(cases)
@@ -124,24 +124,22 @@ def examples_of(
     cases,
     numbers=[n + 1 for n in places],
     lengths=[max((len(row["input_ids"]) for row in each.rows), default=0) for each in found],
-    unknown=list(_unknown_shares(answering, found)),
+    unknown=list(_unknown_shares(decoder, found)),
     total=len(data.examples),
     source=data.split + data.suffix,
     scores=trained_task.scores_of(task, data, answers, why) if is_whole else {},
     contributions=_explained(
       explain,
-      answering,
+      decoder,
       {n: (items[n], found[n]) for n in _to_explain(cases)[: _num_explained(explain, budget)]},
     ),
     label_counts=_label_counts(shown, [task.gold(example) for example in data.examples]),
   )
 
 
-def _made_of(
-  known: KnownRows, answering: Answering, items: Sequence[Any]
-) -> Iterator[Answered | None]:
+def _made_of(known: KnownRows, decoder: Decoder, items: Sequence[Any]) -> Iterator[Answered | None]:
   """Yields the answer to each item; None where a row of it is not known."""
-  processor = _Remembering(answering)
+  processor = _Remembering(decoder)
   for item in items:
     rows = processor.featurize(item)
     scores = [known.scores_of(row) for row in rows]
@@ -175,9 +173,9 @@ def sample(total: int, most: int) -> list[int]:
   return sorted(random.Random(12345).sample(range(total), most))
 
 
-def _unknown_shares(answering: Answering, found: Sequence[Answered]) -> Iterator[float]:
+def _unknown_shares(decoder: Decoder, found: Sequence[Answered]) -> Iterator[float]:
   """Yields the share of unknown tokens of each example."""
-  vocab = answering.tokenizer.vocab
+  vocab = decoder.tokenizer.vocab
   unknown = vocab.get(vocabulary_kind.unknown_token(vocab), -1)
   for each in found:
     yield float(np.mean([i == unknown for row in each.rows for i in row["input_ids"]] or [0]))
@@ -195,14 +193,14 @@ def _to_explain(cases: Sequence[Any]) -> list[int]:
 
 def _explained(
   contributions: Contributions,
-  answering: Answering,
+  decoder: Decoder,
   chosen: Mapping[int, tuple[Any, Answered]],
 ) -> dict[int, words.Contribution]:
   """Explains answers, as many as do not take long; none, and a warning, where that fails."""
   asked, spent = {}, 0.0
   try:
     for n, (item, each) in chosen.items():
-      explained = answering.explained(item, each.rows, each.answer, each.scores)
+      explained = decoder.explained(item, each.rows, each.answer, each.scores)
       if explained is None:
         continue
       rows = [each.rows[k] for k in explained.rows or range(len(each.rows))]
@@ -216,7 +214,7 @@ def _explained(
     weights = [each for explained, _ in asked.values() for each in explained.weights]
     shares = iter(contributions(every_row, weights))
     return {
-      n: words.Contribution(explained.what, [_words(answering, row, next(shares)) for row in rows])
+      n: words.Contribution(explained.what, [_words(decoder, row, next(shares)) for row in rows])
       for n, (explained, rows) in asked.items()
     }
   except Exception as error:
@@ -226,8 +224,8 @@ def _explained(
     return {}
 
 
-def _words(answering: Answering, row: Row, shares: np.ndarray) -> list[words.Word]:
+def _words(decoder: Decoder, row: Row, shares: np.ndarray) -> list[words.Word]:
   """Joins the tokens of a row, without padding, to words with their shares."""
   count = int(np.sum(row["input_mask"]))
-  tokens = [answering.tokenizer.inv_vocab.get(i, "?") for i in row["input_ids"][:count]]
-  return words.words_of(answering.tokenizer, tokens, shares[:count])
+  tokens = [decoder.tokenizer.inv_vocab.get(i, "?") for i in row["input_ids"][:count]]
+  return words.words_of(decoder.tokenizer, tokens, shares[:count])

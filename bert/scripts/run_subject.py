@@ -106,11 +106,11 @@ def _read(folder: str, config: BertConfig) -> Subject:
 
 def _of_task(folder: str, chosen: Chosen) -> Subject:
   run = load_run.find_run(folder)
-  answering, head = load_run.answering_of(run)
+  decoder, head = load_run.decoder_of(run)
   subject = _read(folder, run.config)
   known = subject.flags
   subject.task = title_of(known, run.kind)
-  subject.usage = usage_of(folder, answering.example)
+  subject.usage = usage_of(folder, decoder.example)
   subject.facts = {**subject.facts, "texts of at most": f"{run.max_seq_length} tokens"}
   subject.facts |= teacher_of(known)
   try:
@@ -119,7 +119,7 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
     task = task_of(run, folder, known, chosen)
     subject.headline = task.headline
     if chosen.is_answered:
-      _answer(subject, task, run, answering, head, chosen)
+      _answer(subject, task, run, decoder, head, chosen)
     subject.headline = task.headline  # the data may say it
     subject.findings = findings_of(task, run)
   except Exception as error:
@@ -134,13 +134,13 @@ def _of_task(folder: str, chosen: Chosen) -> Subject:
 
 
 def _answer(
-  subject: Subject, task: Any, run: load_run.Run, answering: Any, head: Any, chosen: Chosen
+  subject: Subject, task: Any, run: load_run.Run, decoder: Any, head: Any, chosen: Chosen
 ) -> None:
   """Answers the examples of a report, and says how to get those that the run has no answers to."""
   budget = Budget(chosen.max_examples, chosen.is_explained, chosen.run_passes, chosen.known_rows)
   more = f"come with: python report.py {shlex.quote(subject.folder)}"
   try:
-    found = answered_examples.examples_of(task, run, answering, head, budget, chosen.batch_size)
+    found = answered_examples.examples_of(task, run, decoder, head, budget, chosen.batch_size)
   except NotKnownError as error:
     subject.missing = [*subject.missing, f"There are no examples: {error} They {more}"]
     logging.info("The report has no examples: %s They %s", error, more)

@@ -130,17 +130,17 @@ def _answers_info(abilities: Mapping[str, Any]) -> dict[str, Any]:
     names = ("inputs", "list_inputs", "labels")
     return {**{name: [] for name in names}, "display": None, "example": None, "item_schema": None}
   processor = abilities["answers"].processor
-  answering = processor.answering
+  decoder = processor.decoder
   inputs = {"inputs": list(processor.inputs), "list_inputs": list(processor.list_inputs)}
-  if answering is None:  # a SavedModel that is none of ours says no more
+  if decoder is None:  # a SavedModel that is none of ours says no more
     return {**inputs, "labels": [], "display": "values", "example": None, "item_schema": None}
   return {
     **inputs,
-    "needs_pairs": answering.needs_pairs,
-    "labels": [_text(each) for each in answering.label_names],
-    "display": answering.display,
-    "example": answering.example,
-    "item_schema": answering.item_schema(),
+    "needs_pairs": decoder.needs_pairs,
+    "labels": [_text(each) for each in decoder.label_names],
+    "display": decoder.display,
+    "example": decoder.example,
+    "item_schema": decoder.item_schema(),
   }
 
 

@@ -42,7 +42,7 @@ def forms_of(processor: Any) -> dict[str, list[Schema]]:
 
 def example_of(processor: Any) -> Any:
   """Returns an item to try; None where nothing is known of the model's task."""
-  return processor.answering.example if processor.answering else None
+  return processor.decoder.example if processor.decoder else None
 
 
 def examples_of(ability: str, processor: Any) -> list[Any]:

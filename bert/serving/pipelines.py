@@ -49,11 +49,11 @@ def model_and_ability(service: Service, body: Any) -> tuple[Any, str]:
 
 def ranks(processor: Any) -> bool:
   """Tells whether a fine-tuned model may say how well one text answers another."""
-  answering = processor.answering
-  if answering is None or "text_b" not in answering.inputs:
+  decoder = processor.decoder
+  if decoder is None or "text_b" not in decoder.inputs:
     return False
   least = 1 if processor.has_scores else 2  # of a class alone the probability is 1
-  return answering.display != "classes" or least <= len(answering.label_names) <= 2
+  return decoder.display != "classes" or least <= len(decoder.label_names) <= 2
 
 
 def refined(schema: Schema, model: Any) -> Schema | None:
@@ -146,7 +146,7 @@ def answer(model: Any, ability: str, body: Any, computed: Any) -> Any:
     return guesses if isinstance(body.inputs, list) else guesses[0]
   found = [each[:count] for each in predictions_of(model, computed)]
   processor = model.servable.abilities[ability].processor
-  display = getattr(processor.answering, "display", "values")
+  display = getattr(processor.decoder, "display", "values")
   if display == "answer":  # a pipeline of questions has an object
     spans = [{"answer": best["label"], **_without_label(best)} for best, *_ in found]
     return spans if isinstance(body.inputs, list) else spans[0]
@@ -180,17 +180,17 @@ def check_raw_scores(model: Any, raw_scores: bool) -> None:
     raise InvalidInput(
       f"{model.name} is a SavedModel, which keeps its scores to itself: leave out `raw_scores`."
     )
-  if raw_scores and not processor.answering.has_raw_scores:
+  if raw_scores and not processor.decoder.has_raw_scores:
     raise InvalidInput(f"The scores of {model.name} have no raw form: leave out `raw_scores`.")
 
 
 def predictions_of(model: Any, computed: Any, raw_scores: bool = False) -> list[list[dict]]:
-  """Lists the labels of each item with their scores; see `Answering.predictions`."""
+  """Lists the labels of each item with their scores; see `Decoder.predictions`."""
   processor = model.servable.abilities["answers"].processor
-  if processor.answering is None:
+  if processor.decoder is None:
     return [[dict(answer)] for answer in computed.results]
   return [
-    processor.answering.predictions(answer, raw[1], raw_scores)
+    processor.decoder.predictions(answer, raw[1], raw_scores)
     for answer, raw in zip(computed.results, computed.raw, strict=True)
   ]
 

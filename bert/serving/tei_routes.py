@@ -333,6 +333,6 @@ def _relevances(processor: Any, computed: Any, raw_scores: bool) -> list[float |
   if not pipelines.ranks(processor):
     return [None]
   if raw_scores:
-    return [processor.answering.raw_relevance(raw[1]) for raw in computed.raw]
+    return [processor.decoder.raw_relevance(raw[1]) for raw in computed.raw]
   pairs = zip(computed.results, computed.raw, strict=True)
-  return [processor.answering.relevance(answer, raw[1]) for answer, raw in pairs]
+  return [processor.decoder.relevance(answer, raw[1]) for answer, raw in pairs]

@@ -5,7 +5,7 @@ a model, which head it has, which classes answer texts, how transformers calls i
 is a class, `fine_tuning.task.Task`, which its row names and which is imported where it is needed.
 
   kind = kinds.of_facts(facts)            # of a run's fingerprint
-  answering_class = kind.answering_class()   # from texts to answers, around an engine
+  decoder_class = kind.decoder_class()   # from texts to answers, around an engine
 
 A task of one's own enters the table when its file is imported by whoever wants it: the file itself
 (`engine.main`), the variable BERT_PLUGINS, which child processes inherit, or an installed package
@@ -29,7 +29,7 @@ PLUGINS = "BERT_PLUGINS"
 OWN_MODEL = "bert.exporting.texts_model:TextsModel"
 """The model from texts to answers of a task of one's own that names none."""
 
-OWN_ANSWERS = "bert.tasks.answering:TextAnswers"
+OWN_ANSWERS = "bert.tasks.decoding:TextDecoder"
 """What makes rows of its texts, and answers of the rows' scores, without TensorFlow."""
 
 OWN_DATA = "bert.checks.own_data:OwnData"
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
   name: str  # of the kind, and `task_name` in the facts of its runs
   task: str  # `module:Class`, a `fine_tuning.task.Task`
   head: str  # `module:Class`, a `model.task_head.Head`
-  answering: str  # `module:Class`, a `tasks.answering.Answering`: what is around an engine
+  decoder: str  # `module:Class`, a `tasks.decoding.Decoder`: what is around an engine
   # `module:Class`, an `exporting.task_model.TaskModel`: a graph from texts to answers; "" where
   # graphs read token ids.
   model: str = ""
@@ -80,9 +80,9 @@ class Kind(NamedTuple):
     """Imports the graph from texts to answers, and TensorFlow with it."""
     return _load(self.model)
 
-  def answering_class(self) -> Any:
+  def decoder_class(self) -> Any:
     """Imports what is between texts and an engine."""
-    return _load(self.answering)
+    return _load(self.decoder)
 
   def data_class(self) -> Any:
     """Imports what reads its data."""
@@ -100,7 +100,7 @@ _KINDS = {
       task="bert.run_classifier:Classification",
       head="bert.model.task_heads:SequenceHead",
       model="bert.exporting.sentence_model:SentenceModel",
-      answering="bert.tasks.sentence_answers:SentenceAnswers",
+      decoder="bert.tasks.sentence_decoder:SentenceDecoder",
       transformers="ForSequenceClassification",
       mark="output_bias",
       keras=("TextClassificationHead",),
@@ -111,7 +111,7 @@ _KINDS = {
       "squad",
       task="bert.run_squad:QuestionAnswering",
       head="bert.model.span_head:SpanHead",
-      answering="bert.tasks.span_answers:SpanAnswers",
+      decoder="bert.tasks.span_decoder:SpanDecoder",
       inputs=("question", "context"),
       transformers="ForQuestionAnswering",
       mark="cls/squad/output_bias",
@@ -124,7 +124,7 @@ _KINDS = {
       "ner",
       task="bert.run_ner:Tagging",
       head="bert.model.task_heads:TokenHead",
-      answering="bert.tasks.tag_answers:TagAnswers",
+      decoder="bert.tasks.tag_decoder:TagDecoder",
       inputs=("text",),
       transformers="ForTokenClassification",
       mark="output_bias",
@@ -136,7 +136,7 @@ _KINDS = {
       "swag",
       task="bert.run_swag:MultipleChoice",
       head="bert.model.task_heads:ChoiceHead",
-      answering="bert.tasks.choice_answers:ChoiceAnswers",
+      decoder="bert.tasks.choice_decoder:ChoiceDecoder",
       inputs=("context", "choices"),
       transformers="ForMultipleChoice",
       mark="output_weights",
@@ -148,7 +148,7 @@ _KINDS = {
       task="bert.run_similarity:Similarity",
       head="bert.model.vector_head:VectorHead",
       model="bert.exporting.vector_model:VectorModel",
-      answering="bert.tasks.pair_answers:PairAnswers",
+      decoder="bert.tasks.pair_decoder:PairDecoder",
       title="Sentence similarity",
     ),
   )

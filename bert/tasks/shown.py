@@ -1,6 +1,6 @@
 """How a task's examples and answers are shown to people: what a report asks of a task.
 
-  shown = answering.shown()                       # of the kind of task, `Answering.shown`
+  shown = decoder.shown()                       # of the kind of task, `Decoder.shown`
   case = shown.case(item, "1", answer)            # one example: its texts, what is right, how wrong
   shown.baseline(["1", "1", "0"])                 # what a model without a thought would score
 

@@ -16,7 +16,7 @@ from transformers.pipelines import document_question_answering as span_decoding
 from transformers.pipelines import token_classification as tag_decoding
 
 from bert.checkpoints.families import form
-from bert.tasks.answering import sigmoid, softmax
+from bert.tasks.decoding import sigmoid, softmax
 from bert.transformers.models import TFPreTrainedModel
 from bert.transformers.task_models import AUTO_CLASSES
 from bert.transformers.tokenization import AutoTokenizer

@@ -18,7 +18,7 @@ from bert.predicting.engines import registry
 from bert.predicting.engines.tensorflow import TensorFlowEngine
 from bert.predicting.load_model import LoadedFunction
 from bert.predicting.predictor import Predictor
-from bert.tasks import answering, kinds
+from bert.tasks import decoding, kinds
 from tests.kit import byte_pairs, own_tasks, tiny_bert
 from tests.kit.script_runs import run_python
 
@@ -81,9 +81,9 @@ def both(task, lower, folder):
   graph = Predictor._of_texts(LoadedFunction.of_strings(signature, model), 4, 64)
   head = kind.head_class().of_run(facts, settings)
   engine = TensorFlowEngine(token_graph.of_task(config, head, skip_padding=True))
-  made = answering.of_run(facts, settings, tokenizer, LENGTH)
+  made = decoding.of_run(facts, settings, tokenizer, LENGTH)
   names = signature.structured_input_signature[1], signature.structured_outputs
-  meaning = answering.of_saved_model(*names, facts.get("labels", ()), tokenizer)
+  meaning = decoding.of_saved_model(*names, facts.get("labels", ()), tokenizer)
   return graph, Predictor.of_engine(engine, made, 4, 64), items, (made, meaning)
 
 
@@ -133,7 +133,7 @@ sys.meta_path.insert(0, Hidden())
 import numpy as np
 from bert import tokenization
 from bert.predicting.predictor import Predictor
-from bert.tasks import answering
+from bert.tasks import decoding
 
 class Engine:
   name, inputs = "made up", ("input_ids", "input_mask", "segment_ids")
@@ -148,7 +148,7 @@ class Engine:
 
 def answers(facts, engine, items):
   tokenizer = tokenization.load_tokenizer(sys.argv[1])
-  return Predictor.of_engine(engine, answering.of_run(facts, {}, tokenizer, 16))(items)
+  return Predictor.of_engine(engine, decoding.of_run(facts, {}, tokenizer, 16))(items)
 
 classes = {"labels": ["a", "b"], "problem_type": "classification"}
 print([a["label"] for a in answers(classes, Engine("logits"), ["the film", ("film", "the")])])
@@ -189,7 +189,7 @@ class Spy:
 def choices(vocab_file, **options):
   spy = Spy()
   tokenizer = tokenization.load_tokenizer(vocab_file)
-  made = answering.of_run({"task_name": "swag"}, {}, tokenizer, LENGTH)
+  made = decoding.of_run({"task_name": "swag"}, {}, tokenizer, LENGTH)
   return spy, Predictor.of_engine(spy, made, **options)
 
 
@@ -231,7 +231,7 @@ def test_a_task_of_ones_own_answers_for_each_token(tmp_path):
   with own_tasks.loaded("token_scores"):
     facts = {"task_name": "token_scores", "head": {}}
     tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path))
-    made = answering.of_run(facts, {}, tokenizer, LENGTH)
+    made = decoding.of_run(facts, {}, tokenizer, LENGTH)
     halves = type("Halves", (Spy,), {"__call__": lambda self, b: {"x": b["input_ids"] / 2}})
     long, short = Predictor.of_engine(halves(), made)(["the film was 中", "the"])
   assert list(long) == ["num_tokens", "tokens", "x"]
@@ -245,7 +245,7 @@ def test_a_task_of_ones_own_answers_for_each_token(tmp_path):
 def test_the_stride_of_a_run_is_taken_where_its_windows_have_room(stored, given, used, tmp_path):
   facts = {"task_name": "ner", "labels": ["O", "B-X"]}
   tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path))
-  made = answering.of_run(facts, {"doc_stride": stored}, tokenizer, LENGTH, doc_stride=given)
+  made = decoding.of_run(facts, {"doc_stride": stored}, tokenizer, LENGTH, doc_stride=given)
   whole = made.rows({"text": "the " * 15})
   assert [len(row["input_ids"]) for row in whole][:2] == [16, 16]
   assert made._stride == used

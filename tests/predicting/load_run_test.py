@@ -341,7 +341,7 @@ def test_options_reach_the_model(finished):
   options = {"vocab_file": str(done.vocab_file), "null_score_diff_threshold": -1e9}
   results = Predictor.from_run(str(done.out), **options)(done.items)
   assert {(r["answer"], r["start"], r["end"]) for r in results} == {("", -1, -1)}
-  with pytest.raises(ValueError, match=r"SpanAnswers has no option pooling. .*doc_stride"):
+  with pytest.raises(ValueError, match=r"SpanDecoder has no option pooling. .*doc_stride"):
     Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), pooling="mean")
   with pytest.raises(ValueError, match="max_seq_length is 41, but must be from 3 to 40"):
     Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), max_seq_length=41)

@@ -168,8 +168,8 @@ def test_a_saved_model_of_texts(exported, answer):
   found = servable.find(exported)
   assert list(found.abilities) == ["answers"]
   assert found.config.vocab_size == exports.CONFIG.vocab_size
-  answering = found.abilities["answers"].processor.answering
-  assert (answering.display, answering.label_names) == ("classes", exports.LABELS)
+  decoder = found.abilities["answers"].processor.decoder
+  assert (decoder.display, decoder.label_names) == ("classes", exports.LABELS)
   items = ["the film was good", ("bad film .", "good")]
   assert_close(computed(found.abilities["answers"], items), answer(items))
 

@@ -18,7 +18,7 @@ from bert.sweeps.glue_report import GlueReport, TaskScore
 from bert.sweeps.glue_runs import GridRun
 from bert.sweeps.many_runs_report import ManyRunsReport
 from bert.sweeps.sweep import Outcome
-from bert.tasks import choice_answers, shown, spans_shown, tags_shown
+from bert.tasks import choice_decoder, shown, spans_shown, tags_shown
 
 NASTY = "<script>alert(1)</script> \"quoted\" 'so' & שלום עולם 🙂 {{ 7 * 7 }} </script><!--"
 
@@ -102,7 +102,7 @@ def of_choices() -> Examples:
   """Two questions with three choices."""
   items = [{"context": f"It rains {n}", "choices": ["a", "b", "c"]} for n in range(2)]
   answers = [{"probabilities": np.array([0.2, 0.7, 0.1])}, {"probabilities": np.array([1, 0, 0])}]
-  return answered(choice_answers.Choices(), items, [1, 2], answers)
+  return answered(choice_decoder.Choices(), items, [1, 2], answers)
 
 
 def of_values() -> Examples:

@@ -58,7 +58,7 @@ def test_the_folder_is_a_model_that_needs_no_other_flag(mrpc, tmp_path):
   example = json_in(mrpc.out / "example.json")
   dev = (mrpc.flags["data_dir"] / "dev.tsv").read_text(encoding="utf-8").splitlines()
   assert list(example.values()) == dev[1].split("\t")[3:]
-  assert load_run.answering_of(found)[0].example == example
+  assert load_run.decoder_of(found)[0].example == example
   assert found.vocab_file == str(mrpc.out / "vocab.txt")
   assert found.config.to_dict().items() >= json_in(mrpc.flags["bert_config_file"]).items()
   assert load_model(str(mrpc.out), max_seq_length=16)[2] == found.prefix

@@ -14,7 +14,7 @@ import numpy as np
 from bert import tokenization
 from bert.predicting.processors import AnswerProcessor, Processor, TextProcessor, VectorProcessor
 from bert.serving.errors import InvalidInput, UnknownModel
-from bert.tasks import answering, kinds
+from bert.tasks import decoding, kinds
 from tests.kit.paths import SAMPLE_VOCAB
 
 WIDTH = 16
@@ -132,7 +132,7 @@ def tokenizer():
 def task(facts: dict[str, Any], scores, settings=None) -> Servable:
   """A fine-tuned model; `scores` are those of a row."""
   kind = kinds.of_facts(facts)
-  found = answering.of_run(facts, settings or {}, tokenizer(), LENGTH)
+  found = decoding.of_run(facts, settings or {}, tokenizer(), LENGTH)
   ability = Ability("answers", AnswerProcessor(found), scores)
   return Servable({"answers": ability}, kind)
 
@@ -162,8 +162,8 @@ def reader() -> Servable:
 def saved_model(outputs, scores) -> Servable:
   """A SavedModel of two texts with such outputs, whose classes are 0 and 1."""
   inputs = ("text_a", "text_b")
-  meaning = answering.of_saved_model(inputs, outputs, ["0", "1"], tokenizer())
-  processor = TextProcessor(inputs, answering=meaning)
+  meaning = decoding.of_saved_model(inputs, outputs, ["0", "1"], tokenizer())
+  processor = TextProcessor(inputs, decoder=meaning)
   return Servable({"answers": Ability("answers", processor, scores)}, engine="tensorflow")
 
 

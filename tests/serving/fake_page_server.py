@@ -23,7 +23,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from bert import tokenization
-from bert.tasks import answering
+from bert.tasks import decoding
 from tests.kit.paths import ROOT
 
 PAGE = ROOT / "bert" / "serving" / "page"
@@ -78,12 +78,12 @@ def models() -> dict[str, FakeModel]:
 
 def _task(scores_of, **facts) -> FakeModel:
   tokenizer = tokenization.load_tokenizer(str(ROOT / "samples" / "vocab.txt"), True)
-  task = answering.of_run(facts, {}, tokenizer, MAX_SEQ_LENGTH)
+  task = decoding.of_run(facts, {}, tokenizer, MAX_SEQ_LENGTH)
 
   def answer(item):
     item = dict.fromkeys(task.inputs, "") | dict(item)
     rows = task.rows(item)
-    return task.answer(item, rows, [scores_of(item, row) for row in rows])
+    return task.decode(item, rows, [scores_of(item, row) for row in rows])
 
   about = {
     "abilities": ["answers"],
@@ -282,7 +282,7 @@ class FakeServer:
     places = np.arange(len(tokens))
     sharpness = 0.4 + 0.3 * body["head"] + 0.1 * body["layer"]
     scores = -np.abs(places[:, None] - places[None, :] - 1) * sharpness + 2 * (places == 0)
-    return {"tokens": tokens, "map": answering.softmax(scores)}
+    return {"tokens": tokens, "map": decoding.softmax(scores)}
 
 
 _MODELS = models()

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from bert.tasks import answering, kinds
+from bert.tasks import decoding, kinds
 from tests.kit import browser as browsers
 from tests.kit.paths import ROOT
 
@@ -101,9 +101,9 @@ def test_each_display_has_its_view(page, server):
 def test_all_displays_of_the_tasks_have_a_view(page, server):
   visit(page, server)
   views = page.evaluate("import('/page/views.js').then(({VIEWS}) => Object.keys(VIEWS))")
-  displays = {answering.Answering.display, "score", "classes"}  # of regression and classes: by run
-  displays |= {kinds.find(each).answering_class().display for each in ("ner", "squad", "swag")}
-  assert displays | {kinds.find("similarity").answering_class().display} <= set(views)
+  displays = {decoding.Decoder.display, "score", "classes"}  # of regression and classes: by run
+  displays |= {kinds.find(each).decoder_class().display for each in ("ner", "squad", "swag")}
+  assert displays | {kinds.find("similarity").decoder_class().display} <= set(views)
 
 
 def test_an_answer_that_lacks_what_its_view_needs_is_a_table(page, server):

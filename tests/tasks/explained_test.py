@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bert.tasks import kinds
-from bert.tasks.choice_answers import ChoiceAnswers
-from bert.tasks.pair_answers import PairAnswers
-from bert.tasks.sentence_answers import SentenceAnswers
-from bert.tasks.span_answers import SpanAnswers
-from bert.tasks.tag_answers import TagAnswers
+from bert.tasks.choice_decoder import ChoiceDecoder
+from bert.tasks.pair_decoder import PairDecoder
+from bert.tasks.sentence_decoder import SentenceDecoder
+from bert.tasks.span_decoder import SpanDecoder
+from bert.tasks.tag_decoder import TagDecoder
 
 RNG = np.random.default_rng(0)
 
@@ -28,16 +28,16 @@ def total(explained, scores):
   )
 
 
-def made(answering_class, **attributes):
-  """An `Answering` that has only what it is asked for."""
-  answering = object.__new__(answering_class)
-  vars(answering).update(attributes)
-  return answering
+def made(decoder_class, **attributes):
+  """An `Decoder` that has only what it is asked for."""
+  decoder = object.__new__(decoder_class)
+  vars(decoder).update(attributes)
+  return decoder
 
 
 def of_sentences(problem_type):
   labels = ["bad", "good", "odd"]
-  return made(SentenceAnswers, _problem_type=problem_type, _labels=labels, _windows=None)
+  return made(SentenceDecoder, _problem_type=problem_type, _labels=labels, _windows=None)
 
 
 def test_a_class_is_explained_against_the_others():
@@ -66,7 +66,7 @@ def test_a_score_is_explained():
 
 def test_a_choice_is_explained_against_the_others():
   scores = [{"logits": np.array([each])} for each in (1.0, 7.0, 3.0)]
-  found = made(ChoiceAnswers).explained({}, [{}] * 3, {"choice": 1}, scores)
+  found = made(ChoiceDecoder).explained({}, [{}] * 3, {"choice": 1}, scores)
   assert total(found, scores) == 7 - 2
 
 
@@ -74,29 +74,29 @@ def test_the_least_sure_word_of_a_sentence_is_explained():
   answer = {"probabilities": np.array([0.9, 0.4]), "tags": ["O", "B-PER"], "words": ["saw", "Ada"]}
   rows = [{"places": [1]}, {"places": [2]}]
   scores = [{"logits": RNG.normal(size=(4, 3))} for _ in rows]
-  found = made(TagAnswers).explained({}, rows, answer, scores)
+  found = made(TagDecoder).explained({}, rows, answer, scores)
   assert found.what == "the tag B-PER of “Ada”"
   assert found.rows == [1]
   (weights,) = found.weights
   assert weights["logits"].shape == (4, 3)
   assert np.flatnonzero(weights["logits"].any(axis=1)).tolist() == [2]
-  assert made(TagAnswers).explained({}, [], answer, []) is None
+  assert made(TagDecoder).explained({}, [], answer, []) is None
 
 
 def test_both_ends_of_an_answer_are_explained():
   names = ("start_logits", "end_logits")
   scores = [dict.fromkeys(names, np.array([0.0, 1.0])), dict.fromkeys(names, np.array([9.0, 1.0]))]
-  found = made(SpanAnswers).explained({}, [{}] * 2, {}, scores)
+  found = made(SpanDecoder).explained({}, [{}] * 2, {}, scores)
   assert found.rows == [1]
   assert total(found, scores) == 2 * (9 - 1)
-  assert made(SpanAnswers).explained({}, [{}], {}, [{"start_top_log_probs": 1}]) is None
+  assert made(SpanDecoder).explained({}, [{}], {}, [{"start_top_log_probs": 1}]) is None
 
 
 def test_a_similarity_is_explained_by_its_slope():
   scores = [{"vectors": RNG.normal(size=4)} for _ in range(2)]
-  answering = made(PairAnswers)
-  found = answering.explained({}, [{}] * 2, {}, scores)
-  similarity = lambda scores: answering.answer({}, [], scores)["similarity"]  # noqa: E731
+  decoder = made(PairDecoder)
+  found = decoder.explained({}, [{}] * 2, {}, scores)
+  similarity = lambda scores: decoder.decode({}, [], scores)["similarity"]  # noqa: E731
   step = RNG.normal(size=4) * 1e-5
   moved = [{"vectors": scores[0]["vectors"] + step}, scores[1]]
   slope = float(found.weights[0]["vectors"] @ step)
@@ -105,10 +105,10 @@ def test_a_similarity_is_explained_by_its_slope():
 
 def test_a_task_of_ones_own_explains_its_logits():
   kind = kinds.Kind("own", "", "bert.model.task_heads:SequenceHead", "", "")
-  answering = kind._replace(answering=kinds.OWN_ANSWERS).answering_class()(kind, None, 8)
+  decoder = kind._replace(decoder=kinds.OWN_ANSWERS).decoder_class()(kind, None, 8)
   scores = [{"logits": np.array([1.0, 4.0])}]
-  assert total(answering.explained({}, [{}], {}, scores), scores) == 3
-  assert answering.explained({}, [{}, {}], {}, scores * 2) is None  # of several rows it is unknown
-  assert answering.explained({}, [{}], {}, [{"depth": np.array(1.0)}]) is None
+  assert total(decoder.explained({}, [{}], {}, scores), scores) == 3
+  assert decoder.explained({}, [{}, {}], {}, scores * 2) is None  # of several rows it is unknown
+  assert decoder.explained({}, [{}], {}, [{"depth": np.array(1.0)}]) is None
   tokens = types.SimpleNamespace(**{"_is_of_tokens": lambda name: True})
-  assert type(answering).explained(tokens, {}, [{}], {}, scores) is None
+  assert type(decoder).explained(tokens, {}, [{}], {}, scores) is None

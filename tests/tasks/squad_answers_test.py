@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.tasks import answer_texts, kinds, span_answers, squad, squad_answers
+from bert.tasks import answer_texts, kinds, span_decoder, squad, squad_answers
 from bert.tasks.squad import SquadExample
 from bert.tasks.squad_features import InputFeatures
 from bert.tokenization import BasicTokenizer, FullTokenizer
@@ -251,8 +251,8 @@ def test_final_text_is_split_as_the_tokenizer_splits(tmp_path):
   for tokenizer, word in ((keeping, "möchte"), (cased, "Möchte")):
     splitting = answer_texts.splitting_of(tokenizer)
     assert answer_texts.align(word, "(Möchte)", splitting, False)[0] == (1, 7)
-    answering = span_answers.SpanAnswers(kinds.find("squad"), tokenizer, 32, 8, 8, "bert")
-    assert answering._sizes[-1] == splitting
+    decoder = span_decoder.SpanDecoder(kinds.find("squad"), tokenizer, 32, 8, 8, "bert")
+    assert decoder._sizes[-1] == splitting
 
 
 def test_a_failure_to_align_is_logged_on_request(caplog):

@@ -2,7 +2,7 @@
 
   engine({"input_ids": np.array([[101, 7592, 102]], np.int32), ...})["logits"]
 
-Texts become tokens and scores become answers in Python (`tasks/answering.py`), the same for all.
+Texts become tokens and scores become answers in Python (`tasks/decoding.py`), the same for all.
 
 Letters in shapes: R = rows, S = sequence length.
 """

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert.tasks import label_schemes, tagging, tags_shown
-from bert.tasks.answering import Answering, Explained, against_others, kind_of, softmax
+from bert.tasks.decoding import Decoder, Explained, against_others, kind_of, softmax
 from bert.text.offsets import words_with_spans
 from bert.tokenization import BasicTokenizer
 
@@ -28,7 +28,7 @@ class _Word(NamedTuple):
   end: int  # and the one after its last
 
 
-class TagAnswers(Answering):
+class TagDecoder(Decoder):
   """A row for each window of the text.
 
   A text is split as BERT's basic tokenizer does: at blanks, and before and after each punctuation
@@ -53,7 +53,7 @@ class TagAnswers(Answering):
   ):
     """Takes what a run says.
 
-    The other arguments are those of `Answering`.
+    The other arguments are those of `Decoder`.
 
     Args:
       label_names: C names, in the order of the logits.
@@ -98,7 +98,7 @@ class TagAnswers(Answering):
   def check_not_truncated(self, item):
     """See base class; windows read all of the text."""
 
-  def answer(self, item, rows, scores):
+  def decode(self, item, rows, scores):
     """Tags each word by its first token, in the window that shows most around it."""
     text, words = text_of(item), self._words(item)
     logits = [each["logits"][row["places"]] for row, each in zip(rows, scores, strict=True)]

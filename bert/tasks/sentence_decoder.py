@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bert.tasks import classification, shown
-from bert.tasks.answering import Answering, Explained, against_others, kind_of, sigmoid, softmax
+from bert.tasks.decoding import Decoder, Explained, against_others, kind_of, sigmoid, softmax
 from bert.tasks.windows import WindowOptions, WindowReader
 
 # As `windows.facts` calls the fields of `WindowOptions`.
 _WINDOW_FACTS = ("window_stride", "max_windows", "window_pooling")
 
 
-class SentenceAnswers(Answering):
+class SentenceDecoder(Decoder):
   """One answer for a text or a pair.
 
   Of classes it has `label`, `probabilities` float32 `[C]` and `label_names`; if several may be
@@ -39,7 +39,7 @@ class SentenceAnswers(Answering):
   ):
     """Takes what is known of the labels.
 
-    The other arguments are those of `Answering`.
+    The other arguments are those of `Decoder`.
 
     Args:
       label_names: C names, in the order of the logits.
@@ -108,7 +108,7 @@ class SentenceAnswers(Answering):
     ids = found["input_ids"][: found["num_windows"]].tolist()
     return [{**first, "input_ids": each} for each in ids], reader.has_truncated
 
-  def answer(self, item, rows, scores):
+  def decode(self, item, rows, scores):
     """Pools the logits of windows, and names the label that they say."""
     return self._answer(self._pooled(scores))
 

@@ -9,7 +9,7 @@ import pytest
 from bert.predicting.processors import AnswerProcessor
 from bert.serving import item_schemas
 from bert.tasks import kinds
-from bert.tasks.tag_answers import TagAnswers
+from bert.tasks.tag_decoder import TagDecoder
 from bert.tokenization import FullTokenizer
 from tests.kit.tokenizer_definition import write_vocab
 
@@ -21,7 +21,7 @@ PIECES = ["he", "is", "in", "paris", "new", "york", "was", "(", ")", ".", ",", '
 def tagger(tmp_path):
   tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *PIECES]
   tokenizer = FullTokenizer(write_vocab(tmp_path, "\n".join(tokens) + "\n"))
-  return TagAnswers(kinds.find("ner"), tokenizer, 32, LABELS)
+  return TagDecoder(kinds.find("ner"), tokenizer, 32, LABELS)
 
 
 def scores_of(tagger, rows):
@@ -79,7 +79,7 @@ def test_words_are_those_of_the_library(tagger, text):
   split = library.pre_tokenizers.BertPreTokenizer()
   expected = [word for word, _ in split.pre_tokenize_str(cleaned.normalize_str(text))]
   rows = AnswerProcessor(tagger).featurize(text)
-  answer = tagger.answer(rows.item, rows, scores_of(tagger, rows))
+  answer = tagger.decode(rows.item, rows, scores_of(tagger, rows))
   assert [word.replace("\u200b", "").replace("\0", "") for word in answer["words"]] == expected
   spans = zip(answer["starts"], answer["ends"], strict=True)
   assert [text[start:end] for start, end in spans] == answer["words"]
@@ -111,7 +111,7 @@ def test_words_are_in_the_schema_of_an_item(tagger):
 
 def test_chinese_characters_are_words_only_for_models_that_split_them(tmp_path):
   vocab_file = write_vocab(tmp_path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n北京\n")
-  made = TagAnswers(
+  made = TagDecoder(
     kinds.find("ner"), FullTokenizer(vocab_file, tokenize_chinese_chars=False), 32, LABELS
   )
   assert [word.text for word in made._words({"text": "a 北京。"})] == ["a", "北京", "。"]

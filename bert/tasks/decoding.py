@@ -1,9 +1,9 @@
 """Between texts and tokens, and between scores and answers, in Python: what engines do not compute.
 
-  answering = of_run(facts, settings, tokenizer, max_seq_length=128)
-  rows = answering.rows({"text_a": "It rains.", "text_b": ""})      # sequences, without padding
+  decoder = of_run(facts, settings, tokenizer, max_seq_length=128)
+  rows = decoder.rows({"text_a": "It rains.", "text_b": ""})      # sequences, without padding
   scores = [{"logits": ...}]                                        # of each, by any engine
-  answering.answer({"text_a": "It rains.", "text_b": ""}, rows, scores)["label"]
+  decoder.decode({"text_a": "It rains.", "text_b": ""}, rows, scores)["label"]
 
 What a model computes of tokens is `model.task_head.Head.scores`; an engine (`predicting/engines`)
 computes it. A task says here how an item becomes rows, and what their scores mean: a row of
@@ -26,7 +26,7 @@ from bert.text.sequence_layout import layout_of
 
 Item = Mapping[str, Any]  # name -> a text, or a list of texts
 # `input_ids`, `input_mask` and `segment_ids` of one sequence, lists of one length; and what an
-# `Answering` wants to remember of it.
+# `Decoder` wants to remember of it.
 Row = Mapping[str, Any]
 Scores = Mapping[str, np.ndarray]  # of a row: what is of tokens has the length of the row
 
@@ -52,7 +52,7 @@ def check_length(length: int, reader: Any) -> None:
 _EXAMPLE_TEXTS = ("The storm closed both runways.", "No aircraft could land.")
 
 
-class Answering:
+class Decoder:
   """From items to rows, and from the scores of the rows to an answer.
 
   Attributes:
@@ -85,7 +85,7 @@ class Answering:
   @classmethod
   def of_run(
     cls, facts: Mapping[str, Any], settings: Mapping[str, Any], tokenizer, max_seq_length: int
-  ) -> "Answering":
+  ) -> "Decoder":
     """Makes that of a trained model; subclasses take options, each with a default.
 
     Args:
@@ -148,7 +148,7 @@ class Answering:
     whole.max_seq_length = sys.maxsize
     check_length(max((len(row["input_ids"]) for row in whole.rows(item)), default=0), self)
 
-  def answer(self, item: Item, rows: Sequence[Row], scores: Sequence[Scores]) -> dict[str, Any]:
+  def decode(self, item: Item, rows: Sequence[Row], scores: Sequence[Scores]) -> dict[str, Any]:
     """Makes the answer to an item from the scores of its rows: plain values and arrays by name."""
     raise NotImplementedError
 
@@ -193,7 +193,7 @@ class Answering:
 
     Example:
       >>> kind = kinds.find("swag")
-      >>> kind.answering_class()(kind, None, 128).item_schema()["required"]
+      >>> kind.decoder_class()(kind, None, 128).item_schema()["required"]
       ['context', 'choices']
     """
     text = {"type": "string"}
@@ -245,7 +245,7 @@ class Answering:
     )
 
 
-class TextAnswers(Answering):
+class TextDecoder(Decoder):
   """A task of one's own: one text or two, and what its head answers.
 
   Heads of tokens (`Head.per_token`) also give `tokens`, and how many there are, `num_tokens`.
@@ -255,7 +255,7 @@ class TextAnswers(Answering):
     super().__init__(kind, tokenizer, max_seq_length)
     self._per_token = kind.head_class().per_token
 
-  def answer(self, item, rows, scores):
+  def decode(self, item, rows, scores):
     """Passes on what the head answers."""
     answers = dict(scores[0])
     if self._per_token:
@@ -271,20 +271,20 @@ def of_run(
   tokenizer: Any,
   max_seq_length: int,
   **options: Any,
-) -> Answering:
-  """Makes what answers with a trained model; see `Answering.of_run` of its kind for the options.
+) -> Decoder:
+  """Makes what answers with a trained model; see `Decoder.of_run` of its kind for the options.
 
   Raises:
     ValueError: the facts are of no task that is known, or an option is unknown.
   """
-  answering_class = kind_of(facts).answering_class()
-  check_options(answering_class, options)
-  return answering_class.of_run(facts, settings, tokenizer, max_seq_length, **options)
+  decoder_class = kind_of(facts).decoder_class()
+  check_options(decoder_class, options)
+  return decoder_class.of_run(facts, settings, tokenizer, max_seq_length, **options)
 
 
 def of_saved_model(
   inputs: Collection[str], outputs: Collection[str], label_names: Sequence[str], tokenizer: Any
-) -> Answering | None:
+) -> Decoder | None:
   """Makes what says the meaning of a SavedModel's answers; the graph makes rows and answers itself.
 
   Args:
@@ -297,7 +297,7 @@ def of_saved_model(
     None where no kind of task has such outputs.
   """
   for kind in kinds.registered().values():
-    facts = kind.answering_class().facts_of_outputs(outputs, label_names)
+    facts = kind.decoder_class().facts_of_outputs(outputs, label_names)
     if facts is not None and set(inputs) <= set(kind.inputs):
       found = of_run({**kind.facts, **facts}, {}, tokenizer, kind.max_seq_length)
       found.inputs = tuple(name for name in kind.inputs if name in inputs)
@@ -305,10 +305,10 @@ def of_saved_model(
   return None
 
 
-def check_options(answering_class: type[Answering], options: Mapping[str, Any]) -> None:
+def check_options(decoder_class: type[Decoder], options: Mapping[str, Any]) -> None:
   """Raises a ValueError for an option that is unknown."""
-  known = list(inspect.signature(answering_class.of_run).parameters)[3:]
-  check_known(answering_class.__name__, options, known)
+  known = list(inspect.signature(decoder_class.of_run).parameters)[3:]
+  check_known(decoder_class.__name__, options, known)
 
 
 def check_known(what: str, options: Mapping[str, Any], known: Sequence[str]) -> None:

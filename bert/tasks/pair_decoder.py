@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from bert.tasks.answering import Answering, Explained
+from bert.tasks.decoding import Decoder, Explained
 from bert.tasks.shown import Numbers
 
 # As `tf.math.l2_normalize`: the vector 0 stays 0.
 _LEAST_SQUARE = np.float32(1e-12)
 
 
-class PairAnswers(Answering):
+class PairDecoder(Decoder):
   """A row for each of both texts; `similarity` is the cosine of the angle between their vectors."""
 
   needs_pairs: ClassVar = True
@@ -30,7 +30,7 @@ class PairAnswers(Answering):
     """Makes the rows of both texts."""
     return [self._row(item[name]) for name in self.inputs]
 
-  def answer(self, item, rows, scores):
+  def decode(self, item, rows, scores):
     """Compares the vectors, float32 `[W]`."""
     one, other = (_normalized(each["vectors"]) for each in scores)
     return {"similarity": float(np.sum(one * other))}

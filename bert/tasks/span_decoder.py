@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bert.tasks import answer_texts, spans_shown, squad, squad_answers, squad_features
-from bert.tasks.answering import Answering, Explained, against_others, kind_of
+from bert.tasks.decoding import Decoder, Explained, against_others, kind_of
 
 
-class SpanAnswers(Answering):
+class SpanDecoder(Decoder):
   """A row for each window of the paragraph.
 
   Answers have `answer`, the paragraph's text with one space for each row of blanks, or "" for none;
@@ -45,7 +45,7 @@ class SpanAnswers(Answering):
   ):
     """Takes the flags of run_squad.py.
 
-    The other arguments are those of `Answering`.
+    The other arguments are those of `Decoder`.
 
     Args:
       doc_stride: number of tokens between the starts of two windows.
@@ -171,7 +171,7 @@ class SpanAnswers(Answering):
     names = ("input_ids", "input_mask", "segment_ids")
     return {name: getattr(window, name)[:length] for name in names}
 
-  def answer(self, item, rows, scores):
+  def decode(self, item, rows, scores):
     """Chooses the best span of all windows."""
     example, windows = _example(item), [row["window"] for row in rows]
     results = {

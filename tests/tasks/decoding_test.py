@@ -10,7 +10,7 @@ import pytest
 
 from bert import tokenization
 from bert.io import text_lines
-from bert.tasks import answering, kinds
+from bert.tasks import decoding, kinds
 from tests.kit.paths import ROOT
 
 LABELS = ["0", "1"]
@@ -32,7 +32,7 @@ DISPLAYS = {
 
 def made(name: str, **facts):
   tokenizer = tokenization.load_tokenizer(str(ROOT / "samples" / "vocab.txt"), True)
-  return answering.of_run({**FACTS[name], **facts}, {}, tokenizer, 64)
+  return decoding.of_run({**FACTS[name], **facts}, {}, tokenizer, 64)
 
 
 def scores_of(name: str, row):
@@ -50,7 +50,7 @@ def scores_of(name: str, row):
 def answered(name: str, task, item):
   rows = task.rows(item)
   scores = [scores_of(name, row) for row in rows]
-  return task.answer(item, rows, scores), scores
+  return task.decode(item, rows, scores), scores
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -85,14 +85,14 @@ def test_classes_are_ranked_as_probabilities_or_as_logits():
 def test_three_classes_rank_no_texts():
   task = made("sentences", labels=["a", "b", "c"])
   scores = [{"logits": np.array([0.0, 2.0, 1.0], np.float32)}]
-  answer = task.answer(task.example, [{}], scores)
+  answer = task.decode(task.example, [{}], scores)
   assert task.relevance(answer, scores) is None
 
 
 def test_one_class_is_a_ranker():
   task = made("sentences", labels=["LABEL_0"])
   scores = [{"logits": np.array([2.0], np.float32)}]
-  answer = task.answer(task.example, [{}], scores)
+  answer = task.decode(task.example, [{}], scores)
   assert task.relevance(answer, scores) == pytest.approx(1 / (1 + np.exp(-2)))
   assert task.raw_relevance(scores) == 2.0
 
@@ -100,7 +100,7 @@ def test_one_class_is_a_ranker():
 def test_a_regression_has_one_score():
   task = made("sentences", problem_type="regression", labels=[])
   scores = [{"logits": np.array([0.5], np.float32)}]
-  answer = task.answer(task.example, [{}], scores)
+  answer = task.decode(task.example, [{}], scores)
   assert task.predictions(answer, scores) == [{"label": "score", "score": 0.5}]
   assert task.predictions(answer, scores, raw_scores=True) == [{"label": "score", "score": 0.5}]
   assert (task.relevance(answer, scores), task.display, task.label_names) == (0.5, "score", ())

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from bert.tasks.answering import Answering, Explained, against_others, softmax
+from bert.tasks.decoding import Decoder, Explained, against_others, softmax
 from bert.tasks.shown import Baseline, Classes, Passage
 
 
-class ChoiceAnswers(Answering):
+class ChoiceDecoder(Decoder):
   """A row for each choice; `choice` is the number of the best, `probabilities` float32 `[N]`."""
 
   list_inputs: ClassVar = ("choices",)
@@ -23,7 +23,7 @@ class ChoiceAnswers(Answering):
     context, choices = (item[name] for name in self.inputs)
     return [self._row(context, choice) for choice in choices]
 
-  def answer(self, item, rows, scores):
+  def decode(self, item, rows, scores):
     """Compares the scores."""
     logits = np.concatenate([each["logits"] for each in scores])
     return {"choice": int(np.argmax(logits)), "probabilities": softmax(logits)}
