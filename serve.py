@@ -220,7 +220,7 @@ def serve(given: Mapping[str, GivenModel], keys: Iterable[str], port: socket.soc
   Raises:
     ValueError, OSError: a model cannot be loaded.
   """
-  from bert.serving import app, http_server, metrics, request_log, served_models, settings
+  from bert.serving import app, http_server, metrics, request_log, served_models, service
 
   counts = metrics.Metrics()
   names = ("task", "engine", "precision", "max_seq_length", "vocab_file", "dtype")
@@ -236,7 +236,7 @@ def serve(given: Mapping[str, GivenModel], keys: Iterable[str], port: socket.soc
     **_values(*names),
   )
   log = request_log.RequestLog(FLAGS.log_format)
-  limits = settings.Settings(
+  limits = service.Settings(
     api_keys=keys,
     allowed_hosts=allowed_hosts(port.getsockname()[0], FLAGS.allowed_host),
     cors_origins=tuple(FLAGS.cors_origin),

@@ -286,7 +286,7 @@ def test_what_is_served_is_said(program):
   assert {each["engine"] for each in models} == {"onnxruntime"}
   assert [each["precision"] for each in models] == ["int8", "float32"]
   assert b"te_request_count" in program.ask("GET", "/metrics")
-  assert "/v1/models/tables:predict" in program.ask("GET", "/openapi.json")["paths"]
+  assert "/v1/models/{name}:predict" in program.ask("GET", "/openapi.json")["paths"]
   assert "tables (onnxruntime, int8): answers" in program.out.read_text()
 
 

@@ -54,7 +54,6 @@ class Processor:
   has_scores: bool = True
   decoder: Decoder | None = None
   tokenizer: Any = None
-  other_schemas: Sequence[Mapping[str, Any]] = ()  # of items in other forms than texts by name
 
   def featurize(self, item: Any) -> ItemRows:
     """Makes the rows of an item.
@@ -106,7 +105,6 @@ class AnswerProcessor(Processor):
     self.needs_pairs = decoder.needs_pairs
     self.padding = decoder.padding
     self.max_seq_length = decoder.max_seq_length
-    self.other_schemas = decoder.other_schemas()
 
   def featurize(self, item):
     """See `Processor`."""

@@ -21,26 +21,25 @@ from starlette.routing import Match
 
 import bert
 from bert.serving import (
-  documentation,
+  errors,
   general_routes,
-  http_errors,
   native_routes,
   openai_routes,
+  pipelines,
   tei_routes,
   tensorflow_serving_routes,
 )
-from bert.serving.errors import ServingError
-from bert.serving.http_errors import InternalError, NoRoute, WrongMethod
+from bert.serving.errors import InternalError, NoRoute, ServingError, WrongMethod
 from bert.serving.limits import Limits
 from bert.serving.metrics import Metrics
 from bert.serving.request_log import RequestLog
-from bert.serving.service import Service
-from bert.serving.settings import Settings
+from bert.serving.service import Service, Settings
 
 _DIALECTS = (
   general_routes,
   native_routes,
   openai_routes,
+  pipelines,
   tei_routes,
   tensorflow_serving_routes,
 )
@@ -89,7 +88,6 @@ def create(
     dialect.add_to(app, service)
   files = general_routes.page_files() if page is None else page
   general_routes.add_page(app, files)
-  app.openapi = documentation.document_of(app, service)  # type: ignore[method-assign]
   app.add_exception_handler(ServingError, _refuse)
   app.add_exception_handler(HTTPException, _refuse_path)
   app.add_exception_handler(Exception, _excuse)
@@ -128,7 +126,7 @@ def _log_failure(error: BaseException | None) -> None:
 
 async def _refuse(request: Request, error: Exception) -> Response:
   assert isinstance(error, ServingError)
-  status, headers, content = http_errors.answer_of(request.scope["path"], error)
+  status, headers, content = errors.answer_of(request.scope["path"], error)
   return Response(content, status, headers)
 
 

@@ -183,8 +183,3 @@ def item(value: Any, place: str) -> Any:
     return given_text(value[0], f"{place}[0]"), check_texts(value[1], f"{place}[1]")
   found = check_texts(value, place)
   return found[0] if len(found) == 1 else tuple(found)
-
-
-def listed(value: Any) -> list[Any]:
-  """Returns a list; of one value alone with it."""
-  return value if isinstance(value, list) else [value]

@@ -9,9 +9,8 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 
 import bert
-from bert.serving import answer_schemas, documentation, pipelines
-from bert.serving.errors import NotReady
-from bert.serving.http_errors import NoRoute
+from bert.serving import documentation
+from bert.serving.errors import NoRoute, NotReady
 from bert.serving.metrics import CONTENT_TYPE
 from bert.serving.service import Service, json_answer, to_json
 
@@ -31,24 +30,24 @@ def add_to(app: FastAPI, service: Service) -> None:
   """Adds the routes to an application."""
   routes = documentation.Routes(app, _TAG)
 
-  @routes.get("/health", answer=answer_schemas.HEALTH)
+  @routes.get("/health", answer={"status": "ready"})
   async def health(request: Request) -> Response:
     """Says yes once all models have computed something."""
     if not service.models.is_ready:
       raise NotReady("The models are being loaded.", retry_after_s=2)
     return json_answer(request, b'{"status":"ready"}')
 
-  @routes.get("/live", answer=answer_schemas.LIVE)
+  @routes.get("/live", answer={"status": "live"})
   async def live(request: Request) -> Response:
     """Says that the server runs, whether or not its models are ready: when not, restart it."""
     return json_answer(request, b'{"status":"live"}')
 
-  @routes.get("/info", answer=answer_schemas.INFO)
+  @routes.get("/info", answer={"models": [{"name": "mrpc", "abilities": ["answers"]}]})
   async def info(request: Request) -> Response:
     """Lists the models with what they can do, and the limits of requests."""
     return json_answer(request, to_json(info_of(service)))
 
-  @routes.get("/metrics", response_class=Response)
+  @app.get("/metrics", tags=[_TAG], response_class=Response)
   async def metrics() -> Response:
     """Counts and times for Prometheus."""
     return Response(service.metrics.text(), headers={"content-type": CONTENT_TYPE})
@@ -117,7 +116,7 @@ def model_info(model: Any) -> dict[str, Any]:
     "pooling": getattr(abilities["vectors"].processor, "pooling", "mean")
     if "vectors" in abilities
     else None,
-    "mask_token": pipelines.mask_token(abilities["masked_words"])
+    "mask_token": abilities["masked_words"].processor.mask_token
     if "masked_words" in abilities
     else None,
   }
@@ -126,21 +125,21 @@ def model_info(model: Any) -> dict[str, Any]:
 
 def _answers_info(abilities: Mapping[str, Any]) -> dict[str, Any]:
   """Returns what a fine-tuned model takes and gives, as its task says it."""
+  found: dict[str, Any] = {"inputs": [], "list_inputs": [], "labels": []}
+  found |= {"display": None, "example": None}
   if "answers" not in abilities:
-    names = ("inputs", "list_inputs", "labels")
-    return {**{name: [] for name in names}, "display": None, "example": None, "item_schema": None}
+    return found
   processor = abilities["answers"].processor
+  found |= {"inputs": list(processor.inputs), "list_inputs": list(processor.list_inputs)}
   decoder = processor.decoder
-  inputs = {"inputs": list(processor.inputs), "list_inputs": list(processor.list_inputs)}
   if decoder is None:  # a SavedModel that is none of ours says no more
-    return {**inputs, "labels": [], "display": "values", "example": None, "item_schema": None}
+    return {**found, "display": "values"}
   return {
-    **inputs,
+    **found,
     "needs_pairs": decoder.needs_pairs,
     "labels": [_text(each) for each in decoder.label_names],
     "display": decoder.display,
     "example": decoder.example,
-    "item_schema": decoder.item_schema(),
   }
 
 

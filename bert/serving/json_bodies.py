@@ -15,9 +15,10 @@ from typing import Any, NoReturn, TypeVar
 
 import pydantic
 
-from bert.serving.errors import InvalidInput
-from bert.serving.http_errors import BadJson
+from bert.serving.errors import BadJson, InvalidInput
 
+TEXTS = ["The storm closed both runways.", "No aircraft could land."]
+"""For examples of bodies in `/docs`."""
 _MAX_SHOWN = 60  # characters of a value in a message
 _HALF_PAIRS = (b"\\ud", b"\\uD")  # how JSON writes them
 

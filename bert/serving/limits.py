@@ -1,7 +1,7 @@
 """Around all routes: who may ask, how large and how slow a request may be, and what it leaves.
 
 Pure ASGI, so that a client that goes away is seen at once, and its work cancelled. A refusal has
-the form of the dialect, see `http_errors.py`.
+the form of the dialect, see `errors.py`.
 """
 
 import asyncio
@@ -18,20 +18,22 @@ from typing import Any
 
 from absl import logging
 
-from bert.serving import http_errors
-from bert.serving.errors import Overloaded, ServingError, TimedOut, TooLarge
-from bert.serving.http_errors import (
+from bert.serving import errors
+from bert.serving.errors import (
   BadJson,
   Forbidden,
   InternalError,
   NoKey,
+  Overloaded,
+  ServingError,
+  TimedOut,
+  TooLarge,
   TooSlow,
   UnknownEncoding,
 )
 from bert.serving.metrics import Metrics
 from bert.serving.request_log import RequestLog
-from bert.serving.service import FACTS, STARTED
-from bert.serving.settings import Settings
+from bert.serving.service import FACTS, STARTED, Settings
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -268,7 +270,7 @@ class _Sender:
     """Sends an error, unless an answer is on its way."""
     if self.status:
       return
-    status, headers, content = http_errors.answer_of(self._scope["path"], error)
+    status, headers, content = errors.answer_of(self._scope["path"], error)
     headers["content-length"] = str(len(content))
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     await self({"type": "http.response.start", "status": status, "headers": pairs})

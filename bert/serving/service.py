@@ -1,9 +1,10 @@
 """What the routes of all dialects share: a model for a request, its results, headers and counts."""
 
 import asyncio
+import dataclasses
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from bert.serving.errors import (
   UnknownModel,
 )
 from bert.serving.metrics import Metrics
-from bert.serving.settings import Settings
 
 STARTED = "bert.started"
 """Key of a request's scope: when it began, of `time.perf_counter`."""
@@ -27,6 +27,30 @@ FACTS = "bert.facts"
 
 # Characters of JSON that are made in one go: the event loop serves others between two such parts.
 _NUMBERS_IN_A_PART = 8192
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """Limits of requests, and who may ask."""
+
+  api_keys: Iterable[str] = ()
+  """Any of them opens the routes; an empty tuple opens them to everybody. Read at each request."""
+  allowed_hosts: tuple[str, ...] | None = None
+  """Names that requests may have as `Host`, beside those of the loopback; None for any."""
+  max_inputs: int = 2048
+  """Items of one request."""
+  max_body_bytes: int = 2_000_000
+  """Of a request's body."""
+  body_timeout_s: float = 30.0
+  """From a request's headers to the end of its body."""
+  timeout_s: float = 60.0
+  """From the end of a request's body to its answer."""
+  cors_origins: tuple[str, ...] = ()
+  """Other sites whose pages may ask; `*` for all."""
+  max_batch_tokens: int = 2048
+  """As the models have it; the routes only tell."""
+  max_concurrent_requests: int = 512
+  """As the models have it; the routes only tell."""
 
 
 class Service:
@@ -48,40 +72,46 @@ class Service:
     return json_bodies.parse(body_class, await request.body())
 
   def model(self, name: str | None, ability: str) -> Any:
-    """Finds the model that a request means, which has to have an ability.
-
-    Args:
-      name: as the request says it; without one, the only model with the ability is meant.
-      ability: such as `vectors`.
+    """Finds the model that a request means, which has to have an ability, such as `vectors`.
 
     Raises:
       UnknownModel: none or several are meant.
       InvalidInput: the model cannot do it.
     """
-    model = self.any_model(name, [ability])
+    model = self.any_model(name, lambda able: ability in able)
     if ability not in model.servable.abilities:
       raise InvalidInput(
         f"{model.name} has no {ability.replace('_', ' ')}, but "
-        f"{_listed(each.replace('_', ' ') for each in model.servable.abilities)}."
+        f"{', '.join(each.replace('_', ' ') for each in model.servable.abilities)}."
       )
     return model
 
-  def any_model(self, name: str | None, wanted: Sequence[str]) -> Any:
-    """Finds the model that a request means; without a name the only one that can do any of it.
+  def any_model(self, name: str | None, is_able: Callable[[Mapping[str, Any]], Any]) -> Any:
+    """Finds the model that a request means.
+
+    Args:
+      name: as the request says it.
+      is_able: of the abilities of a model, tells whether it is meant where there is no name.
 
     Raises:
       UnknownModel: none or several are meant.
     """
-    if name is None and len(self.models.names) > 1:
-      able = [each for each in self.models.names if set(wanted) & set(self.abilities(each))]
+    names = self.models.names
+    if name is None and len(names) > 1:
+      able = [each for each in names if is_able(self.models.find(each).servable.abilities)]
       if len(able) != 1:
-        raise UnknownModel(f"Say which `model` is meant: {_listed(able or self.models.names)}.")
+        raise UnknownModel(f"Say which `model` is meant: {', '.join(able or names)}.")
       name = able[0]
     return self.models.find(name)
 
-  def abilities(self, name: str) -> Mapping[str, Any]:
-    """Returns what a model can do."""
-    return self.models.find(name).servable.abilities
+  def check_dimensions(self, dimensions: int | None, model: Any) -> None:
+    """Raises an `InvalidInput` where vectors have fewer numbers than are asked for."""
+    width = model.servable.config.hidden_size
+    if dimensions is not None and not 1 <= dimensions <= width:
+      raise InvalidInput(
+        f"`dimensions` is {dimensions}, but vectors of {model.name} have {width}: ask for 1 to "
+        f"{width}."
+      )
 
   def check_count(self, count: int) -> None:
     """Raises a `TooLarge` for a request of so many texts."""
@@ -119,10 +149,6 @@ def _num_texts(processor: Any, item: Any) -> int:
   values = item.values() if isinstance(item, Mapping) else item
   lists = [each for each in values if isinstance(each, list | tuple)]
   return max([1, *map(len, lists)])
-
-
-def _listed(names: Iterable[str]) -> str:
-  return ", ".join(names)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""TensorFlow Serving's REST interface: `:predict` by rows or by columns, status and metadata.
+"""TensorFlow Serving's REST interface: `:predict` by rows or by columns, and status.
 
 A fine-tuned model answers; another gives vectors. Each path may also name the version that is
-served, or its label, as in `/v1/models/NAME/versions/1:predict`; the document has the shortest.
+served, as in `/v1/models/NAME/versions/1:predict`.
 """
 
 import base64
@@ -11,17 +11,18 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from bert.serving import answer_schemas, documentation, fields, item_schemas, openai_routes
+from bert.serving import documentation, fields, openai_routes
 from bert.serving.errors import EmptyInput, InvalidInput, UnknownModel
-from bert.serving.json_bodies import Body, shown
+from bert.serving.json_bodies import TEXTS, Body, shown
 from bert.serving.service import Service, json_answer, to_json
 
 _TAG = "TensorFlow Serving"
 _SIGNATURE = "serving_default"
-_LABEL = "stable"  # of the version that is served
+_PREDICTED = {"predictions": [{"label": "1", "probabilities": [0.07, 0.93]}]}
+_STATUS = {"model_version_status": [{"version": "1", "state": "AVAILABLE"}]}
 
 
-class PredictBody(Body):
+class PredictBody(Body, json_schema_extra={"examples": [{"instances": TEXTS}]}):
   """`instances`, a list of items, or `inputs`, lists of their texts by name."""
 
   instances: list[Any] | None = None
@@ -32,50 +33,18 @@ class PredictBody(Body):
 def add_to(app: FastAPI, service: Service) -> None:
   """Adds the routes to an application."""
   routes = documentation.Routes(app, _TAG)
+  for version in ("", "/versions/{version:model}"):
+    path = f"/v1/models/{{name:model}}{version}"
 
-  def predict_at(path, **options):
-    options |= {"answer": answer_schemas.PREDICTED, "name": f"predict {path}"}
-
-    @routes.post(path, PredictBody, _refined, **options)
+    @routes.post(f"{path}:predict", PredictBody, answer=_PREDICTED, name=f"predict {path}")
     async def predict(request: Request) -> Response:
       """Answers each item of a batch."""
       return await _predict(service, request)
 
-  def get_at(path, said_of, name, **options):
-    @routes.get(path, name=f"{name} {path}", **options)
-    async def get(request: Request) -> Response:
+    @routes.get(path, answer=_STATUS, name=f"status {path}")
+    async def status(request: Request) -> Response:
       """Says what is served."""
-      return json_answer(request, to_json(said_of(model_of(service, request))))
-
-  for version in ("", "/versions/{version:model}", "/labels/{label:model}"):
-    path = "/v1/models/{name:model}" + version
-    shown_where = {"include_in_schema": not version}
-    predict_at(f"{path}:predict", **shown_where)
-    metadata, status = answer_schemas.METADATA, answer_schemas.STATUS
-    get_at(f"{path}/metadata", _metadata, "metadata", answer=metadata, **shown_where)
-    get_at(path, _status, "status", answer=status, **shown_where)
-
-
-def _refined(schema: documentation.Schema, model: Any) -> documentation.Schema:
-  """Returns what a model takes."""
-  ability = _ability(model)
-  processor = model.servable.abilities[ability].processor
-  signature = {"enum": [None, "", _SIGNATURE]}
-  items = documentation.list_of(item_schemas.item_of(processor))
-  if ability == "vectors":
-    pair = documentation.list_of(item_schemas.TEXT, 2)
-    forms = [item_schemas.TEXT, pair, item_schemas.ids_of(model)]
-    items = documentation.list_of({"anyOf": forms})
-  if ability == "masked_words":
-    items = documentation.list_of(item_schemas.masked_text(processor.mask_token))
-  schema["properties"] |= {"instances": items, "inputs": items, "signature_name": signature}
-  schema["properties"]["inputs"] = {
-    **items,
-    "description": "Items; or an object that has a list of texts for each of the model's inputs.",
-  }
-  names, examples = ("instances", "inputs"), item_schemas.examples_of(ability, processor)
-  schema["examples"] = [{name: examples} for name in names if examples]
-  return documentation.with_one_of(schema, *names)
+      return json_answer(request, to_json(_status(model_of(service, request))))
 
 
 def model_of(service: Service, request: Request) -> Any:
@@ -86,8 +55,6 @@ def model_of(service: Service, request: Request) -> Any:
     raise UnknownModel(
       f"{model.name} has no version {shown(asked['version'])}: version {model.version} is served."
     )
-  if asked.get("label", _LABEL) != _LABEL:
-    raise UnknownModel(f"{model.name} has no label {shown(asked['label'])}, but {_LABEL}.")
   return model
 
 
@@ -199,26 +166,4 @@ def _status(model: Any) -> dict[str, Any]:
     "state": state,
     "status": {"error_code": "OK", "error_message": ""},
   }
-  return {"model_version_status": [version], **openai_routes.model_entry(model)}
-
-
-def _metadata(model: Any) -> dict[str, Any]:
-  processor = model.servable.abilities[_ability(model)].processor
-
-  def tensor(name, kind):
-    shape = [{"size": "-1", "name": ""}] * (2 if name in processor.list_inputs else 1)
-    return {
-      "dtype": kind,
-      "name": name,
-      "tensor_shape": {"dim": shape, "unknown_rank": False},
-    }
-
-  signature = {
-    "inputs": {name: tensor(name, "DT_STRING") for name in processor.inputs},
-    "outputs": {},
-    "method_name": "tensorflow/serving/predict",
-  }
-  return {
-    "model_spec": {"name": model.name, "signature_name": "", "version": str(model.version)},
-    "metadata": {"signature_def": {"signature_def": {_SIGNATURE: signature}}},
-  }
+  return {"model_version_status": [version], **openai_routes.model_entry(model.name)}

@@ -134,10 +134,6 @@ class Decoder:
     del item
     return None
 
-  def other_schemas(self) -> list[dict[str, Any]]:
-    """Describes these other forms, as JSON Schemas."""
-    return []
-
   def rows(self, item: Item) -> list[Row]:
     """Makes the sequences that the model reads, none or more; by default one of all texts."""
     return [self._row(*(item[name] for name in self.inputs))]
@@ -187,25 +183,6 @@ class Decoder:
     """Returns an item of these inputs, for which no data are needed."""
     texts = dict(zip(inputs, _EXAMPLE_TEXTS, strict=False))
     return {name: [text] if name in cls.list_inputs else text for name, text in texts.items()}
-
-  def item_schema(self) -> dict[str, Any]:
-    """Describes an item that has its texts by name, as a JSON Schema.
-
-    Example:
-      >>> kind = kinds.find("swag")
-      >>> kind.decoder_class()(kind, None, 128).item_schema()["required"]
-      ['context', 'choices']
-    """
-    text = {"type": "string"}
-    texts = {"type": "array", "items": {**text, "minLength": 1}, "minItems": 1}
-    names = {name: texts if name in self.list_inputs else text for name in self.inputs}
-    optional = () if self.needs_pairs else ("text_b",)
-    return {
-      "type": "object",
-      "properties": names,
-      "required": [name for name in names if name not in optional],
-      "additionalProperties": False,
-    }
 
   def predictions(
     self, answer: Mapping[str, Any], scores: Sequence[Scores], raw_scores: bool = False

@@ -135,12 +135,6 @@ class TagDecoder(Decoder):
       raise ValueError(f'{item!r:.80} is not {{"words": [...]}} with a list of texts.')
     return {WORDS: list(words)}
 
-  def other_schemas(self):
-    """Describes words."""
-    words = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
-    one = {"type": "object", "properties": {WORDS: words}, "required": [WORDS]}
-    return [{**one, "additionalProperties": False}]
-
   def shown(self):
     """Marks entities."""
     return tags_shown.Tags(label_schemes.recognise(self._labels))

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from bert.serving import app, worker, worker_pool
 from bert.serving.metrics import Metrics
 from bert.serving.served_models import ServedModels, ServingOptions
-from bert.serving.settings import Settings
+from bert.serving.service import Settings
 
 
 class _Here:

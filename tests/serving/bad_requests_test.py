@@ -11,7 +11,7 @@ import pytest
 
 from bert.serving import app
 from bert.serving.metrics import Metrics
-from bert.serving.settings import Settings
+from bert.serving.service import Settings
 from tests.serving import fake_models
 from tests.serving.asgi_client import ask
 
@@ -20,7 +20,7 @@ RERANK, ANSWER = "/rerank", "/answer"
 SIMILARITY, MASKED, ATTENTION, PIPELINE = "/similarity", "/masked_words", "/attention", "/"
 TF, TF_VECTORS = "/v1/models/mrpc:predict", "/v1/models/encoder:predict"
 MRPC, SQUAD, SWAG, NER = ({"model": name} for name in ("mrpc", "squad", "swag", "ner"))
-POSTS = (EMBED, OPENAI, PREDICT, RERANK, ANSWER, SIMILARITY, MASKED, ATTENTION, PIPELINE)
+POSTS = (EMBED, OPENAI, PREDICT, RERANK, ANSWER, SIMILARITY, MASKED, ATTENTION, PIPELINE, TF)
 HUGE = 10**30
 
 # ---------------------------------------------------------------------------------------------
@@ -39,14 +39,6 @@ NO_JSON = {
   b'{"inputs": [' + b"[" * 50_000 + b"]" * 50_000 + b"]}": "lists or objects inside each other",
   b'{"inputs": ' + b"1" * 5000 + b"}": "Exceeds the limit (4300 digits)",
 }
-NO_OBJECT = {
-  b"[]": "The body is an empty list",
-  b'["a"]': "The body is a list",
-  b'"a"': 'The body is "a"',
-  b"null": "The body is null",
-  b"5": "The body is 5",
-  b"true": "The body is true",
-}
 
 # ---------------------------------------------------------------------------------------------
 # Bodies that are JSON: route, body, status, words of the message.
@@ -55,120 +47,71 @@ ROWS = [
   # Vectors, TEI.
   (EMBED, {}, 422, "`inputs` is missing."),
   (EMBED, {"inputs": None}, 422, "`inputs` is null, but a text, a list of texts, or token ids"),
-  (EMBED, {"inputs": 5}, 422, "`inputs` is 5, but"),
   (EMBED, {"inputs": ""}, 422, "`inputs` is an empty text."),
   (EMBED, {"inputs": []}, 400, "There is no text to compute."),
   (EMBED, {"inputs": ["a", ""]}, 422, "`inputs`[1] is an empty text."),
   (EMBED, {"inputs": ["a", 5]}, 422, "`inputs`[1] is 5, but a text is needed."),
   (EMBED, {"inputs": [[]]}, 422, "`inputs`[0] is an empty list."),
-  (EMBED, {"inputs": [["a"]]}, 422, '`inputs`[0] has "a", but whole numbers'),
   (EMBED, {"inputs": [-1]}, 422, "-1 is not a token id of this model"),
   (EMBED, {"inputs": [[20], [865]]}, 422, "whose vocabulary has 865 tokens"),
   (EMBED, {"inputs": "a", "normalize": "yes"}, 422, '`normalize` is "yes", but true or false'),
   (EMBED, {"inputs": "a b " * 99, "truncate": False}, 422, "it is not to be truncated"),
-  (EMBED, {"inputs": "a", "model": 5}, 422, "`model` is 5, but a text is needed."),
   (EMBED, {"inputs": "a", "model": "mrpc"}, 422, "mrpc has no vectors, but answers."),
   # Vectors, OpenAI.
-  (OPENAI, {}, 422, "`input` is missing."),
-  (OPENAI, {"input": ""}, 422, "`input` is an empty text."),
-  (OPENAI, {"input": [[20], "a", []]}, 422, "`input`[2] is an empty list."),
   (OPENAI, {"input": [100257]}, 422, "check_embedding_ctx_length=False"),
   (OPENAI, {"input": "a", "dimensions": 17}, 422, "vectors of encoder have 16: ask for 1 to 16."),
   (OPENAI, {"input": "a", "dimensions": 1.5}, 422, "`dimensions` is 1.5, but a whole number"),
   (OPENAI, {"input": "a", "encoding_format": "hex"}, 422, "'float' or 'base64' is needed."),
   (OPENAI, {"input": "a", "model": "gpt"}, 404, "No model 'gpt' is served"),
   # Answers.
-  (PREDICT, {**MRPC}, 422, "`inputs` is missing."),
   (PREDICT, {"inputs": "a"}, 404, "Say which `model` is meant: mrpc, ner, squad, swag, sts."),
   (PREDICT, {"inputs": "a", "model": "encoder"}, 422, "encoder has no answers, but vectors"),
-  (PREDICT, {"inputs": [], **MRPC}, 400, "There is no text to compute."),
   (PREDICT, {"inputs": ["a", "b", "c"], **MRPC}, 422, "`inputs` has 3 texts. One text or a pair"),
   (PREDICT, {"inputs": [[]], **MRPC}, 422, "`inputs`[0] has 0 values"),
-  (PREDICT, {"inputs": [["a"], 5], **MRPC}, 422, "`inputs`[1] is 5, but a text is needed."),
   (PREDICT, {"inputs": [["a", 5]], **MRPC}, 422, "`inputs`[0][1] is 5, but a text is needed."),
   (PREDICT, {"inputs": {}, **MRPC}, 422, "does not fit this model, whose inputs are text_a"),
-  (PREDICT, {"inputs": "a", **SQUAD}, 422, "whose inputs are question, context."),
   (PREDICT, {"inputs": {"question": "a"}, **SQUAD}, 422, "whose inputs are question, context."),
-  (PREDICT, {"inputs": ["a", "b"], **NER}, 422, "whose inputs are text."),
   (PREDICT, {"inputs": {"context": "a", "choices": [""]}, **SWAG}, 422, "choices (a list)."),
   # Ranking.
-  (RERANK, {"query": "a", "texts": ["b"]}, 404, "Say which `model` ranks: mrpc, encoder, sts."),
-  (RERANK, {}, 422, "`query` is missing."),
+  (RERANK, {"query": "a", "texts": ["b"]}, 404, "Say which `model` is meant: mrpc, encoder, sts."),
   (RERANK, {"query": "a"}, 422, "Either `texts` or `documents` is needed"),
-  (
-    RERANK,
-    {"query": "a", "texts": ["b"], "documents": ["b"]},
-    422,
-    "Either `texts` or `documents`",
-  ),
-  (RERANK, {"query": ["a"], "texts": ["b"]}, 422, "`query` is a list, but a text is needed."),
   (RERANK, {"query": "a", "texts": "b"}, 422, '`texts` is "b", but a list of texts is needed.'),
   (RERANK, {"query": "a", "documents": [{"txt": "b"}]}, 422, "`documents`[0] is an object"),
   (RERANK, {"query": "a", "documents": ["b"], "top_n": 0}, 422, "`top_n` is 0, but must be"),
-  (RERANK, {"query": "a", "documents": ["b"], "rank_fields": ["title"]}, 422, "'text' is needed"),
   (RERANK, {"query": "a", "documents": ["b"], "max_chunks_per_doc": 2}, 422, "null is needed"),
   (RERANK, {"query": "a", "texts": ["b"], "truncation_direction": "left"}, 422, '"left", but'),
-  (PREDICT, {"inputs": "a", "truncation_direction": "left", **MRPC}, 422, '"left", but'),
-  (RERANK, {"query": "a", "texts": ["b"], **NER}, 422, "does not fit this model"),
-  ("/v1/rerank", {"query": "a"}, 422, "Either `texts` or `documents` is needed"),
+  (RERANK, {"query": "a", "texts": ["b"], **NER}, 422, "so it cannot rank"),
+  (PREDICT, {"inputs": "a", "raw_scores": True, **NER}, 422, "leave out `raw_scores`"),
+  ("/embed_all", {"inputs": "a", **MRPC}, 422, "mrpc has no token vectors, but answers."),
+  ("/tokenize", {"inputs": ["a"] * 2049, **MRPC}, 413, "may have 2048"),
+  (SIMILARITY, {"texts": ["a"], "inputs": {}}, 422, "`inputs` is no name that this route knows"),
   ("/v2/rerank", {"query": "a"}, 422, "Either `texts` or `documents` is needed"),
   ("/tokenize", {"inputs": [], **MRPC}, 422, "`inputs` is an empty list."),
-  ("/tokenize", {"inputs": 5, **MRPC}, 422, "`inputs` is 5, but a list of texts is needed."),
-  ("/tokenize", {"inputs": "a"}, 404, "Say which `model` is meant"),
-  ("/embed_all", {"inputs": [[]]}, 422, "`inputs`[0] is an empty list."),
   # TensorFlow Serving.
   (TF, {}, 400, "Either `instances` or `inputs` is needed."),
   (TF, {"instances": ["a"], "inputs": ["a"]}, 400, "Either `instances` or `inputs` is needed."),
-  (TF, {"instances": "a"}, 400, '`instances` is "a", but a list is needed.'),
-  (TF, {"instances": []}, 400, "There is no text to compute."),
   (TF, {"instances": [["a", 5]]}, 400, "`instances`[0][1] is 5, but a text is needed."),
   (TF, {"instances": [{"b64": "?"}]}, 400, '"?" is no text of UTF-8 in base64.'),
-  (TF, {"instances": [{"text_a": {"b64": ""}}, {}]}, 400, "does not fit this model"),
   (TF, {"inputs": "a"}, 400, '`inputs` is "a", but lists are needed.'),
   (TF, {"inputs": {}}, 400, "`inputs` is empty, but text_a, text_b is needed."),
   (TF, {"inputs": {"text_a": "a"}}, 400, '`inputs.text_a` is "a", but a list is needed.'),
   (TF, {"inputs": {"text_a": ["a"], "text_b": []}}, 400, "have different lengths."),
-  (TF, {"inputs": {"words": ["a"]}}, 400, "does not fit this model"),
   (TF, {"instances": ["a"], "signature_name": "other"}, 400, 'There is no signature "other"'),
   (TF_VECTORS, {"instances": [[HUGE]]}, 400, "is not a token id"),
-  ("/v1/models/nobody:predict", {"instances": ["a"]}, 404, "No model 'nobody' is served"),
   ("/v1/models/mrpc/versions/9:predict", {"instances": ["a"]}, 404, 'no version "9"'),
-  ("/v1/models/mrpc/labels/x:predict", {"instances": ["a"]}, 404, 'no label "x"'),
   # Our own.
-  (ANSWER, {}, 422, "`items` is missing."),
-  (ANSWER, {"items": "a", **MRPC}, 422, '`items` is "a", but a list is needed.'),
-  (ANSWER, {"items": [], **MRPC}, 400, "There is no text to compute."),
   (ANSWER, {"items": ["a", ["b", "c", "d"]], **MRPC}, 422, "`items`[1] has 3 values"),
-  (ANSWER, {"items": [["a", []]], **MRPC}, 422, "does not fit this model"),
   (ANSWER, {"items": ["a"], "modle": "mrpc"}, 422, "`modle` is no name that this route knows"),
-  (SIMILARITY, {}, 422, "Either `texts` is needed, or `inputs`"),
-  (SIMILARITY, {"texts": "a"}, 422, '`texts` is "a", but a list of texts is needed.'),
-  (SIMILARITY, {"texts": []}, 400, "There is no text to compute."),
-  (SIMILARITY, {"inputs": {}}, 422, "without `source_sentence`."),
-  (SIMILARITY, {"inputs": {"source_sentence": "a"}}, 422, "`inputs.sentences` is null, but a list"),
-  (SIMILARITY, {"inputs": {"source_sentence": "a", "sentences": []}}, 422, "nothing to compare"),
-  (SIMILARITY, {"inputs": {"source_sentence": 5, "sentences": ["a"]}}, 422, "is 5, but a text"),
-  (SIMILARITY, {"texts": ["a"], "parameters": {"truncate": 0}}, 422, "0, but true or false"),
-  (SIMILARITY, {"texts": ["a b " * 99], "parameters": {"truncate": False}}, 422, "to be truncated"),
   (MASKED, {"items": ["a"]}, 422, "no [MASK] in 'a'."),
-  (MASKED, {"items": ["[MASK]"], **NER}, 422, "ner has no masked words, but answers."),
-  (ATTENTION, {}, 422, "`text` is missing."),
-  (ATTENTION, {"text": ""}, 422, "`text` is an empty text."),
   (ATTENTION, {"text": "a", "layer": 2}, 422, "layer is 2, but must be from 0 to 1."),
-  (ATTENTION, {"text": "a", "head": -1}, 422, "head is -1, but must be from 0 to 1."),
-  (ATTENTION, {"text": "a", "layer": "0"}, 422, '`layer` is "0", but a whole number is needed.'),
   # Pipelines.
-  (PIPELINE, {**MRPC}, 422, "`inputs` is missing."),
-  (PIPELINE, {"inputs": "a"}, 404, "Say which `model` is meant"),
-  (PIPELINE, {"inputs": [], **MRPC}, 400, "There is no text to compute."),
   (PIPELINE, {"inputs": "a b " * 99, "truncate": False, **MRPC}, 422, "to be truncated"),
-  (PIPELINE, {"inputs": [[]], **MRPC}, 422, "`inputs`[0] has 0 values"),
   (PIPELINE, {"inputs": "a", "parameters": 5, **MRPC}, 422, "`parameters` is 5, but an object"),
   (PIPELINE, {"inputs": {"source_sentence": ""}, "model": "encoder"}, 422, "is an empty text."),
   (PIPELINE, {"inputs": {"a": 1}, "model": "encoder"}, 422, "`inputs` is an object, but"),
 ]
-PATHS = ["/nix", "/v1", "/v1/", "/embed/", "//embed", "/v1/models/", "/page/nix", "/../etc/passwd"]
-PATHS += ["/page/..%2f..%2fserve.py", "/page/../app.py", "/v1/models/mrpc:classify", "/\x00", "/é"]
+PATHS = ["/nix", "/v1/", "//embed", "/page/nix", "/../etc/passwd", "/page/..%2f..%2fserve.py"]
+PATHS += ["/page/../app.py", "/v1/models/mrpc:classify", "/\x00", "/é"]
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +139,7 @@ def check_form(path, found):
   """Checks that an error has the form of its dialect; returns the message."""
   assert found.headers["content-type"] == "application/json"
   content = found.json()
-  if re.match(r"/v1/models/.+(:|/versions/|/labels/)", path):
+  if re.match(r"/v1/models/.+(:|/versions/)", path):
     assert set(content) == {"error"}
     return content["error"]
   if path.startswith(("/v1/", "/v2/")):
@@ -207,20 +150,18 @@ def check_form(path, found):
   return content["error"]
 
 
-@pytest.mark.parametrize("path", [EMBED, OPENAI, TF])
 @pytest.mark.parametrize("body", NO_JSON)
-def test_no_json(answer_to, path, body):
-  status, message = answer_to("POST", path, body)
+def test_no_json(answer_to, body):
+  status, message = answer_to("POST", EMBED, body)
   assert status == 400
   assert NO_JSON[body] in message
 
 
-@pytest.mark.parametrize("path", [*POSTS, TF])
-@pytest.mark.parametrize("body", NO_OBJECT)
-def test_no_object(answer_to, path, body):
-  status, message = answer_to("POST", path, body)
+@pytest.mark.parametrize("path", POSTS)
+def test_no_object(answer_to, path):
+  status, message = answer_to("POST", path, b"null")
   assert status == (400 if path == TF else 422)
-  assert message == f"{NO_OBJECT[body]}, but a JSON object is needed."
+  assert message == "The body is null, but a JSON object is needed."
 
 
 @pytest.mark.parametrize(
@@ -249,22 +190,13 @@ def test_paths_that_lead_nowhere(answer_to, path, method):
 @pytest.mark.parametrize(
   ("path", "body"),
   [
-    (EMBED, {"inputs": " "}),
     (EMBED, {"inputs": "\u0000\u200b"}),
     (EMBED, {"inputs": "a" * 1_000_000}),
-    (EMBED, {"inputs": "ab " * 300_000}),
-    (EMBED, {"inputs": "😀" * 1000}),
     (EMBED, {"inputs": "a", "prompt_name": None, "unknown": [1]}),
     (EMBED, {"inputs": "a", "normalize": None, "truncate": None, "dimensions": None}),
-    (EMBED, {"inputs": [20] * 5000}),
-    (OPENAI, {"input": ["a", [20], "b"], "user": "x", "encoding_format": None}),
-    (PREDICT, {"inputs": "x" * 1_000_000, **NER}),
-    (PREDICT, {"inputs": " ", **NER}),
     (ANSWER, {"items": [{"question": "", "context": ""}], **SQUAD}),
-    (ANSWER, {"items": [{"text_a": "", "text_b": ""}], **MRPC}),
     (RERANK, {"query": "a", "documents": ["b"], "top_n": HUGE, **MRPC}),
     (OPENAI, {"input": [20.0, 21], "dimensions": 4.0}),
-    (SIMILARITY, {"texts": ["a"]}),
   ],
 )
 def test_it_is_taken(models, path, body):
@@ -275,15 +207,9 @@ def test_it_is_taken(models, path, body):
   assert found.json() is not None
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "x", None])
-def test_any_content_type_is_taken(models, kind):
+def test_content_type_and_byte_order_mark_do_not_matter(models):
   """What `curl -d` sends is called a form."""
   served = app.create(models, Settings(), Metrics())
-  headers = {"content-type": kind} if kind else {}
-  found = asyncio.run(ask(served, "POST", EMBED, b'{"inputs": "a"}', headers=headers))
-  assert found.status == 200
-
-
-def test_a_byte_order_mark_is_ignored(models):
-  served = app.create(models, Settings(), Metrics())
-  assert asyncio.run(ask(served, "POST", EMBED, b'\xef\xbb\xbf{"inputs": "a"}')).status == 200
+  headers = {"content-type": "application/x-www-form-urlencoded"}
+  body = b'\xef\xbb\xbf{"inputs": "a"}'
+  assert asyncio.run(ask(served, "POST", EMBED, body, headers=headers)).status == 200

@@ -16,7 +16,7 @@ import pytest
 
 from bert.serving import app, connections, http_server
 from bert.serving.metrics import Metrics
-from bert.serving.settings import Settings
+from bert.serving.service import Settings
 from tests.serving.running_server import EMBED, HEAD, Running, one_answer, rest_of, started
 
 

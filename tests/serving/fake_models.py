@@ -236,11 +236,11 @@ def all_kinds() -> FakeModels:
 
 def main(port: str = "8080") -> None:
   """Serves them: python -m tests.serving.fake_models 8099."""
-  from bert.serving import app, http_server, metrics, settings
+  from bert.serving import app, http_server, metrics, service
 
   with http_server.open_port("127.0.0.1", int(port)) as taken:
     page = {"index.html": app.general_routes.File(b"<p>", "text/html; charset=utf-8")}
-    made = app.create(all_kinds(), settings.Settings(), metrics.Metrics(), page=page)
+    made = app.create(all_kinds(), service.Settings(), metrics.Metrics(), page=page)
     http_server.run(http_server.make(made, drain_s=5), taken)
 
 

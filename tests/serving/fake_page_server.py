@@ -91,7 +91,7 @@ def _task(scores_of, **facts) -> FakeModel:
     "inputs": list(task.inputs),
     "list_inputs": list(task.list_inputs),
     "example": task.example,
-    "item_schema": task.item_schema(),
+    "needs_pairs": task.needs_pairs,
     "labels": list(task.label_names),
   }
   return FakeModel(about, answer)
@@ -100,9 +100,8 @@ def _task(scores_of, **facts) -> FakeModel:
 def _own_task(display: str) -> dict[str, Any]:
   names = ["title", "claims"]
   example = {"title": "A boat of glass", "claims": ["It floats.", "It sings."]}
-  schema = {"type": "object", "required": names}
   about = {"abilities": ["answers"], "display": display, "inputs": names, "labels": []}
-  return about | {"list_inputs": ["claims"], "example": example, "item_schema": schema}
+  return about | {"list_inputs": ["claims"], "example": example}
 
 
 def _own_answer(item) -> dict[str, Any]:

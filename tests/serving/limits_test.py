@@ -17,7 +17,7 @@ import pytest
 from bert.serving import app, key_file, limits
 from bert.serving.metrics import Metrics
 from bert.serving.request_log import JsonFormatter, RequestLog
-from bert.serving.settings import Settings
+from bert.serving.service import Settings
 from tests.serving import fake_models
 from tests.serving.asgi_client import ask
 

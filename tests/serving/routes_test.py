@@ -5,10 +5,8 @@ Alone: python -m pytest tests/serving/routes_test.py (seconds)
 
 import base64
 import json
-import pickle
 import re
 
-import jsonschema
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
@@ -16,7 +14,7 @@ from starlette.testclient import TestClient
 from bert.serving import app, general_routes
 from bert.serving.errors import BackendError, Overloaded, WorkerDied
 from bert.serving.metrics import Metrics
-from bert.serving.settings import Settings
+from bert.serving.service import Settings
 from bert.tokenization import BasicTokenizer
 from tests.serving import fake_models
 
@@ -59,25 +57,6 @@ def answer(models, name, item):
   return ability.processor.finish(rows, scores), scores
 
 
-def _examples(operation):
-  """The examples of a route's bodies, of all models."""
-  forms = [operation["requestBody"]["content"]["application/json"]["schema"]]
-  while forms:
-    form = forms.pop()
-    forms += form.get("anyOf", [])
-    yield from form.get("examples", [])
-
-
-@pytest.mark.parametrize("name", ["mrpc", "ner", "squad", "swag", "sts"])
-def test_what_is_around_an_engine_can_be_sent_to_another_process(models, name):
-  """As `found_apart` does."""
-  processor = models.models[name].servable.abilities["answers"].processor
-  item = processor.trial_items()[0]
-  before = [row["input_ids"] for row in processor.featurize(item)]
-  copy = pickle.loads(pickle.dumps(processor))
-  assert [row["input_ids"] for row in copy.featurize(item)] == before
-
-
 def as_json(value):
   return json.loads(json.dumps(value, default=np.ndarray.tolist))
 
@@ -90,19 +69,16 @@ class TestOpenAI:
   def embed(self, client, **body):
     return post(client, "/v1/embeddings", {"model": "encoder", **body})
 
-  def test_a_text(self, client, models):
-    found = self.embed(client, input=TEXT)
-    [entry] = found["data"]
+  def test_texts(self, client, models):
+    found = self.embed(client, input=[TEXT, OTHER])
     assert (found["object"], found["model"]) == ("list", "encoder")
-    assert (entry["object"], entry["index"]) == ("embedding", 0)
-    np.testing.assert_allclose(entry["embedding"], unit(vector(models, TEXT)), atol=1e-6)
-    assert found["usage"] == {"prompt_tokens": 14, "total_tokens": 14}
-
-  def test_texts_keep_their_order(self, client, models):
-    found = self.embed(client, input=[TEXT, OTHER])["data"]
-    assert [each["index"] for each in found] == [0, 1]
-    for each, text in zip(found, [TEXT, OTHER], strict=True):
+    assert [(each["object"], each["index"]) for each in found["data"]] == [
+      ("embedding", 0),
+      ("embedding", 1),
+    ]
+    for each, text in zip(found["data"], [TEXT, OTHER], strict=True):
       np.testing.assert_allclose(each["embedding"], unit(vector(models, text)), atol=1e-6)
+    assert self.embed(client, input=TEXT)["usage"] == {"prompt_tokens": 14, "total_tokens": 14}
 
   def test_base64_is_little_endian_float32(self, client, models):
     [entry] = self.embed(client, input=TEXT, encoding_format="base64")["data"]
@@ -130,10 +106,6 @@ class TestOpenAI:
     assert found["error"]["message"] == found["message"]
     assert found["type"] == "Validation"
 
-  def test_a_model_without_vectors_says_what_it_has(self, client):
-    found = post(client, "/v1/embeddings", {"input": TEXT, "model": "mrpc"}, 422)
-    assert found["message"] == "mrpc has no vectors, but answers."
-
   def test_the_only_model_with_vectors_needs_no_name(self, client):
     assert post(client, "/v1/embeddings", {"input": TEXT})["model"] == "encoder"
 
@@ -148,32 +120,17 @@ class TestOpenAI:
 
 
 class TestTextEmbeddingsInference:
-  def test_embed(self, client, models):
-    found = post(client, "/embed", {"inputs": [TEXT, OTHER]})
-    expected = [unit(vector(models, text)) for text in (TEXT, OTHER)]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
   def test_embed_without_normalising(self, client, models):
     found = post(client, "/embed", {"inputs": TEXT, "normalize": False})
     np.testing.assert_allclose(found, [vector(models, TEXT)], atol=1e-6)
-
-  def test_a_text_that_is_not_to_be_cut(self, client):
-    long = {"inputs": "word " * 40}
-    assert len(post(client, "/embed", long)) == 1
-    assert (
-      "not to be truncated" in post(client, "/embed", {**long, "truncate": False}, 422)["error"]
-    )
-    assert len(post(client, "/embed", {"inputs": TEXT, "truncate": False})) == 1
 
   @pytest.mark.parametrize(
     ("inputs", "items"),
     [
       (TEXT, TEXT),
       ([TEXT, OTHER], (TEXT, OTHER)),
-      ([TEXT], TEXT),
       ({"text_a": TEXT, "text_b": OTHER}, (TEXT, OTHER)),
       ([[TEXT], [TEXT, OTHER]], [TEXT, (TEXT, OTHER)]),
-      ([{"text_a": TEXT}], [TEXT]),
     ],
   )
   def test_predict(self, client, models, inputs, items):
@@ -215,13 +172,11 @@ class TestTextEmbeddingsInference:
     assert all(texts[each["index"]] == each["text"] for each in found)
 
   def test_rerank_by_pairs(self, client, models):
-    found = post(client, "/rerank", {"query": TEXT, "texts": ["one", "two"], "model": "mrpc"})
-    for each in found:
-      pair = (TEXT, ["one", "two"][each["index"]])
+    body = {"query": TEXT, "texts": ["one", "two"]}
+    for each in post(client, "/rerank", {**body, "model": "mrpc"}):
+      pair = (TEXT, body["texts"][each["index"]])
       assert each["score"] == pytest.approx(answer(models, "mrpc", pair)[0]["probabilities"][1])
-
-  def test_rerank_by_raw_scores(self, client, models):
-    body = {"query": TEXT, "texts": ["one", "two"], "raw_scores": True}
+    body["raw_scores"] = True
     for name in ("mrpc", "sts"):
       found = post(client, "/rerank", {**body, "model": name})
       for each in found:
@@ -231,25 +186,13 @@ class TestTextEmbeddingsInference:
     message = post(client, "/rerank", {**body, "model": "encoder"}, 422)["error"]
     assert "leave out `raw_scores`" in message
 
-  @pytest.mark.parametrize("name", ["mrpc", "sts", "encoder"])
-  def test_rerank_without_truncating(self, client, name):
-    body = {"query": TEXT, "texts": ["word " * 40], "model": name}
-    assert len(post(client, "/rerank", body)) == 1
-    message = post(client, "/rerank", {**body, "truncate": False}, 422)["error"]
-    assert "the model reads 32, and it is not to be truncated" in message
-    short = {**body, "texts": ["word"]}
-    assert post(client, "/rerank", {**short, "truncate": False}) == post(client, "/rerank", short)
-
   @pytest.mark.parametrize(
     ("name", "item", "is_refused"),
     [
       ("mrpc", "word " * 40, True),
       ("mrpc", [TEXT, OTHER], False),
-      ("sts", [TEXT, "word " * 20], True),
       ("swag", {"context": TEXT, "choices": ["a", "word " * 40]}, True),
-      ("squad", {"question": "Who? " * 9, "context": TEXT}, True),
       ("squad", {"question": "Who?", "context": TEXT * 9}, False),
-      ("ner", TEXT * 9, False),
     ],
   )
   def test_predict_without_truncating(self, client, name, item, is_refused):
@@ -258,21 +201,12 @@ class TestTextEmbeddingsInference:
     found = post(client, "/predict", {**body, "truncate": False}, 422 if is_refused else 200)
     assert "not to be truncated" in found["error"] if is_refused else found == expected
 
-  @pytest.mark.parametrize("name", ["ner"])
-  def test_raw_scores_that_do_not_exist(self, client, name):
-    body = {"inputs": TEXT, "model": name, "raw_scores": True}
-    assert "leave out `raw_scores`" in post(client, "/predict", body, 422)["error"]
-
   def test_rerank_as_cohere(self, client):
     body = {"query": TEXT, "documents": ["one", {"text": "two"}], "top_n": 1, "model": "encoder"}
     for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
       [found] = post(client, path, {**body, "return_documents": True})["results"]
       assert found["document"]["text"] == ["one", "two"][found["index"]]
       assert set(found) == {"index", "relevance_score", "document"}
-
-  def test_a_model_that_compares_nothing_cannot_rank(self, client):
-    body = {"query": TEXT, "texts": ["one"], "model": "ner"}
-    assert "does not fit" in post(client, "/rerank", body, 422)["error"]
 
   def test_embed_all(self, client, models):
     processor = models.models["encoder"].servable.abilities["token_vectors"].processor
@@ -281,17 +215,13 @@ class TestTextEmbeddingsInference:
       [row] = processor.featurize(text)
       expected = fake_models._random(row, len(row["input_ids"]) + 3, fake_models.WIDTH)[:-3]
       np.testing.assert_allclose(each, expected, atol=1e-6)
-    ids = fake_models.tokenizer().text_to_ids(TEXT)
-    assert post(client, "/embed_all", {"inputs": ids}) == found[:1]
-    long = {"inputs": "word " * 40, "truncate": False}
-    assert "not to be truncated" in post(client, "/embed_all", long, 422)["error"]
 
-  @pytest.mark.parametrize("name", ["encoder", "mrpc"])
-  def test_tokenize(self, client, name):
+  def test_tokenize(self, client):
     """Places are of bytes, and texts as they are written, as in TEI."""
     texts = ["The Stôrm 😀 closed.", "x"]
-    found = post(client, "/tokenize", {"inputs": texts, "model": name})
-    bare = post(client, "/tokenize", {"inputs": texts, "add_special_tokens": False, "model": name})
+    body = {"inputs": texts, "model": "mrpc"}
+    found = post(client, "/tokenize", body)
+    bare = post(client, "/tokenize", {**body, "add_special_tokens": False})
     vocab = fake_models.tokenizer().vocab
     for text, tokens, its_bare in zip(texts, found, bare, strict=True):
       assert [each["id"] for each in its_bare] == fake_models.tokenizer().text_to_ids(text)
@@ -304,21 +234,13 @@ class TestTextEmbeddingsInference:
     assert found[0][2] == {
       **{"id": vocab["storm"], "text": "Stôrm", "special": False, "start": 4, "stop": 10}
     }
-    assert post(client, "/tokenize", {"inputs": texts[1], "model": name}) == found[1:]
-
-  def test_what_has_no_tokens(self, client):
-    message = post(client, "/embed_all", {"inputs": TEXT, "model": "mrpc"}, 422)["error"]
-    assert message == "mrpc has no token vectors, but answers."
-    body = {"inputs": ["a"] * 2049, "model": "mrpc"}
-    assert "may have 2048" in post(client, "/tokenize", body, 413)["error"]
+    assert post(client, "/tokenize", {"inputs": texts[1], "model": "mrpc"}) == found[1:]
 
   @pytest.mark.parametrize(
     ("model", "kind", "labels"),
     [
       (fake_models.classifier(), "classifier", ["0", "1"]),
       (fake_models.classifier(["score"], "regression"), "reranker", ["score"]),
-      (fake_models.classifier(["LABEL_0"]), "reranker", ["LABEL_0"]),
-      (fake_models.tagger(), "classifier", ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]),
     ],
   )
   def test_info_says_what_kind_of_model_it_is(self, model, kind, labels):
@@ -344,30 +266,26 @@ class TestTextEmbeddingsInference:
 class TestPipelines:
   """`POST /`, as huggingface_hub's client asks."""
 
-  def test_feature_extraction(self, client, models):
-    found = post(client, "/", {"inputs": TEXT, "model": "encoder", "normalize": False})
-    np.testing.assert_allclose(found, [vector(models, TEXT)], atol=1e-6)
-
   def test_sentence_similarity(self, client, models):
     inputs = {"source_sentence": TEXT, "sentences": [OTHER, TEXT]}
     found = post(client, "/", {"inputs": inputs, "model": "encoder"})
     expected = float(unit(vector(models, TEXT)) @ unit(vector(models, OTHER)))
     assert found == pytest.approx([expected, 1.0])
-    assert post(client, "/similarity", {"inputs": inputs}) == found
 
-  def test_text_classification(self, client):
-    body = {"inputs": TEXT, "model": "mrpc", "parameters": {"top_k": 1}}
-    [[found]] = post(client, "/", body)
-    assert set(found) == {"label", "score"}
-
-  def test_token_classification(self, client):
-    found = post(client, "/", {"inputs": "Ada met Bob", "model": "ner"})
-    assert set(found[0]) >= {"entity_group", "score", "word", "start", "end"}
-
-  def test_question_answering(self, client):
-    inputs = {"question": "Who?", "context": "It was me."}
-    found = post(client, "/", {"inputs": inputs, "model": "squad"})
-    assert set(found) == {"answer", "score", "start", "end"}
+  @pytest.mark.parametrize(
+    ("name", "inputs", "keys"),
+    [
+      ("mrpc", TEXT, {"label", "score"}),
+      ("ner", "Ada met Bob", {"entity_group", "score", "word", "start", "end"}),
+      ("squad", {"question": "Who?", "context": "It was me."}, {"answer", "score", "start", "end"}),
+    ],
+  )
+  def test_answers_of_tasks(self, client, name, inputs, keys):
+    body = {"inputs": inputs, "model": name, "parameters": {"top_k": 1}}
+    found = post(client, "/", body)
+    while isinstance(found, list):
+      [found] = found
+    assert set(found) >= keys
 
   def test_fill_mask(self, client):
     found = post(client, "/", {"inputs": "In [MASK].", "model": "encoder"})
@@ -392,9 +310,7 @@ class TestPipelines:
     ("parameters", "words"),
     [
       ({"targets": ["a"]}, "`parameters.targets` is no name"),
-      ({"function_to_apply": "none"}, "`parameters.function_to_apply` is no name"),
       ({"aggregation_strategy": "none"}, "'simple' or 'first' is needed"),
-      ({"top_k": 0}, "a number of at least 1 is needed"),
     ],
   )
   def test_what_it_does_not_do_is_refused(self, client, parameters, words):
@@ -463,7 +379,7 @@ class TestTensorFlowServing:
 
   def test_one_output_has_no_name(self, client, models):
     expected = as_json([vector(models, TEXT)])
-    path = "/v1/models/encoder/labels/stable:predict"
+    path = "/v1/models/encoder/versions/1:predict"
     assert post(client, path, {"instances": [TEXT]}) == {"predictions": expected}
     assert post(client, path, {"inputs": [TEXT]}) == {"outputs": expected}
 
@@ -473,14 +389,11 @@ class TestTensorFlowServing:
       found = post(client, "/v1/models/ner:predict", {"instances": [given]})
       assert found["predictions"][0]["words"] == BasicTokenizer(False).tokenize(TEXT)
 
-  def test_status_and_metadata(self, client):
+  def test_status(self, client):
     [version] = client.get("/v1/models/mrpc").json()["model_version_status"]
     assert (version["version"], version["state"]) == ("1", "AVAILABLE")
-    found = client.get("/v1/models/squad/versions/1/metadata").json()
-    signature = found["metadata"]["signature_def"]["signature_def"]["serving_default"]
-    assert set(signature["inputs"]) == {"question", "context"}
 
-  @pytest.mark.parametrize("place", ["mrpc/versions/2", "mrpc/labels/canary", "nobody"])
+  @pytest.mark.parametrize("place", ["mrpc/versions/2", "nobody"])
   def test_what_is_not_served(self, client, place):
     assert set(post(client, f"/v1/models/{place}:predict", {"instances": [TEXT]}, 404)) == {"error"}
     response = client.get(f"/v1/models/{place}")
@@ -500,9 +413,7 @@ class TestOwnRoutes:
       ("mrpc", (TEXT, OTHER)),
       ("ner", "Ada met Bob"),
       ("squad", {"question": "Who?", "context": "It was me."}),
-      ("swag", {"context": "She", "choices": ["runs.", "sits."]}),
       ("swag", ("She", ["runs.", "sits."])),
-      ("sts", (TEXT, OTHER)),
     ],
   )
   def test_answers_are_those_of_predict(self, client, models, name, item):
@@ -536,7 +447,6 @@ class TestGeneral:
         body = {"items": [each["example"]], "model": each["name"]}
         assert len(post(client, "/answer", body)["answers"]) == 1
         assert each["display"]
-        assert set(each["item_schema"]["properties"]) == set(each["inputs"])
     assert found["limits"]["max_inputs"] == 2048
 
   def test_one_model_takes_any_name(self):
@@ -557,54 +467,19 @@ class TestGeneral:
     assert response.json()["error_type"] == "Unhealthy"
     assert response.headers["retry-after"] == "2"
 
-  def test_the_document_has_what_the_models_can_do(self, client):
-    paths = client.get("/openapi.json").json()["paths"]
-    bodies = {
-      path: operations["post"]["requestBody"]["content"]["application/json"]["schema"]
-      for path, operations in paths.items()
-      if "post" in operations
-    }
-    assert {"/v1/models/mrpc:predict", "/v1/models/encoder:predict", "/answer"} <= set(bodies)
-    embed = bodies["/embed"]["properties"]
-    assert embed["dimensions"]["anyOf"][0]["maximum"] == fake_models.WIDTH
-    assert embed["model"] == {"enum": ["encoder", None]}
-    models = [each["properties"]["model"]["enum"] for each in bodies["/answer"]["anyOf"]]
-    assert models == [["mrpc"], ["ner"], ["squad"], ["swag"], ["sts"]]
-
-  def test_the_document_s_examples_are_answered_as_it_says(self, client, models):
+  def test_the_document_s_examples_are_answered(self, client):
     document = client.get("/openapi.json")
     assert "$defs" not in document.text  # what refers to them would lead nowhere
-    tried = set()
     for path, operations in document.json()["paths"].items():
-      for method, operation in operations.items():
-        content = operation["responses"]["200"].get("content", {})
-        answer = content.get("application/json")
-        assert (answer and answer["schema"]) or path in ("/", "/metrics"), path
-        if method == "get" and answer:
-          jsonschema.validate(client.get(path).json(), answer["schema"])
-        for body in _examples(operation) if method == "post" else ():
-          jsonschema.validate(post(client, path, body), answer["schema"])
-          tried.add(path)
-    assert len(tried) >= 12 + 2 * len(models.names)
-
-  def test_the_document_leaves_out_what_no_model_can_do(self):
-    one = fake_models.FakeModels({"only": fake_models.tagger()})
-    with TestClient(app.create(one, Settings(), Metrics())) as client:
-      paths = client.get("/openapi.json").json()["paths"]
-    assert "/answer" in paths
-    assert not {"/embed", "/v1/embeddings", "/masked_words", "/attention", "/rerank"} & set(paths)
-
-  @pytest.mark.parametrize("ability", ["vectors", "masked_words", "attention"])
-  def test_a_model_that_does_one_thing_has_a_document(self, ability):
-    encoder = fake_models.encoder()
-    alone = encoder._replace(abilities={ability: encoder.abilities[ability]})
-    one = fake_models.FakeModels({"only": alone})
-    with TestClient(app.create(one, Settings(), Metrics())) as client:
-      paths = client.get("/openapi.json").json()["paths"]
-      assert ("post" in paths["/"]) == (ability != "attention")
-      for path, operations in paths.items():
-        for body in _examples(operations["post"]) if "post" in operations else ():
-          post(client, path, body)
+      if "post" not in operations:
+        continue
+      body = operations["post"]["requestBody"]["content"]["application/json"]["schema"]
+      for example in body["examples"]:
+        model = {} if "{name}" in path else {"model": "encoder"}
+        if path in ("/answer", "/predict"):
+          model = {"model": "mrpc"}
+        place = path.replace("{name}", "mrpc").replace("{version}", "1")
+        post(client, place, {**example, **model})
 
   def test_the_page_and_its_files_are_served(self, client):
     for path in ("/", "/docs"):
@@ -627,16 +502,6 @@ class TestGeneral:
     assert 'te_request_duration_bucket{le="0.1",path="/embed"}' in text
     assert "# TYPE te_request_count counter" in text
 
-  def test_names_of_metrics_are_those_of_tei(self):
-    """Those of router/src and core/src of text-embeddings-inference 1.9."""
-    times = ("duration", "queue_duration", "tokenization_duration", "inference_duration")
-    known = {f"te_request_{name}" for name in (*times, "count", "success", "failure")}
-    known |= {f"te_{kind}_{name}" for kind in ("embed", "predict") for name in ("count", "success")}
-    known |= {"te_request_input_length", "te_batch_next_size", "te_batch_next_tokens"}
-    named = re.findall(r"^# TYPE (te_\w+)", Metrics().text().decode(), re.MULTILINE)
-    made = {name for name in named if not name.endswith("_created")}
-    assert made == known | {"te_queue_size"}
-
   @pytest.mark.parametrize(
     ("error", "status"),
     [
@@ -646,23 +511,14 @@ class TestGeneral:
       (ValueError("/secret/path"), 500),
     ],
   )
-  @pytest.mark.parametrize(
-    ("path", "body"),
-    [
-      ("/embed", {"inputs": TEXT}),
-      ("/v1/embeddings", {"input": TEXT}),
-      ("/v1/models/encoder:predict", {"instances": [TEXT]}),
-    ],
-  )
-  def test_errors_of_the_models(self, client, models, error, status, path, body):
+  def test_errors_of_the_models(self, client, models, error, status):
     models.models["encoder"].trouble = error
     try:
-      response = client.post(path, json=body)
+      response = client.post("/embed", json={"inputs": TEXT})
     finally:
       models.models["encoder"].trouble = None
     assert response.status_code == status
     assert response.headers.get("retry-after") == ("3" if status == 429 else None)
-    message = response.json().get("message", response.json()["error"])
-    assert message == (
+    assert response.json()["error"] == (
       str(error) if status != 500 else "The server made a mistake; its log says which."
     )

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from bert.serving import app, http_server
 from bert.serving.metrics import Metrics
-from bert.serving.settings import Settings
+from bert.serving.service import Settings
 from tests.serving import fake_models
 
 EMBED = json.dumps({"inputs": "a text"}).encode()

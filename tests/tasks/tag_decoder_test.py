@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bert.predicting.processors import AnswerProcessor
-from bert.serving import item_schemas
 from bert.tasks import kinds
 from bert.tasks.tag_decoder import TagDecoder
 from bert.tokenization import FullTokenizer
@@ -102,11 +101,6 @@ def test_words_that_are_split_already_stay_as_they_are(tagger):
 def test_malformed_words_are_refused(tagger, item):
   with pytest.raises(ValueError, match=r'is not \{"words": \[...\]\} with a list of texts'):
     AnswerProcessor(tagger).featurize(item)
-
-
-def test_words_are_in_the_schema_of_an_item(tagger):
-  *_, words = item_schemas.item_of(AnswerProcessor(tagger))["anyOf"]
-  assert words["required"] == ["words"]
 
 
 def test_chinese_characters_are_words_only_for_models_that_split_them(tmp_path):

@@ -126,7 +126,7 @@ export function modelsOf(info) {
     abilities: model.abilities ?? [],
     inputs: model.inputs ?? [],
     list_inputs: model.list_inputs ?? [],
-    required: model.item_schema?.required ?? (model.inputs ?? []).filter((each) => each !== "text_b"),
+    required: (model.inputs ?? []).filter((each) => each !== "text_b" || model.needs_pairs),
     mask_token: model.mask_token ?? "[MASK]",
   }));
 }
