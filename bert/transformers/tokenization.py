@@ -202,10 +202,12 @@ def adapted(tokenizer_class: Any) -> Any:
 
 
 def _constructor(tokenizer_class: type[Any]) -> Any:
-  """Makes a constructor that also takes files by name, as transformers 4: `vocab_file=`."""
+  """Makes a constructor that also takes files, as transformers 4: `vocab_file=`, or it first."""
 
   @functools.wraps(tokenizer_class.__init__)
   def constructor(self, *args, **kwargs):
+    if args and isinstance(args[0], str | os.PathLike) and str(args[0]).endswith(".model"):
+      args, kwargs = args[1:], {**kwargs, "vocab_file": os.fspath(args[0])}
     if not args and kwargs.get("vocab_file") and kwargs.get("vocab") is None:
       kwargs = self.convert_to_native_format(**kwargs)
     tokenizer_class.__init__(self, *args, **kwargs)

@@ -89,6 +89,13 @@ def test_tensors_have_the_numbers_of_numpy(files, family, tmp_path):
     assert isinstance(found, room.BatchEncoding)
 
 
+@pytest.mark.parametrize("family", ["Bert", "Roberta", "Albert"])
+def test_files_may_come_by_position(files, family):
+  tokenizer_class = getattr(room, f"{family}Tokenizer")
+  by_position = tokenizer_class(*files[family].values())
+  assert by_position(TEXTS)["input_ids"] == tokenizer_class(**files[family])(TEXTS)["input_ids"]
+
+
 def test_all_methods_that_return_tensors(tokenizer):
   expected = tokenizer(TEXTS, padding=True)["input_ids"]
   rows = [tokenizer(text, return_tensors="tf") for text in TEXTS]
