@@ -32,6 +32,14 @@ import huggingface_hub
 
 huggingface_hub.HfFolder = object  # imported for tests of uploads; version 1 has none
 
+from tests.utils import test_configuration_utils
+from transformers import GenerationConfig, PretrainedConfig
+
+# Configurations are those of transformers 5, which refuse a decoder's options of generation.
+PretrainedConfig.has_no_defaults_at_init = False
+for key in GenerationConfig._get_default_generation_params():
+  test_configuration_utils.config_common_kwargs.pop(key, None)
+
 
 def pytest_collection_modifyitems(items):
   for item in items:
