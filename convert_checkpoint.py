@@ -51,7 +51,9 @@ import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also 
 
 import contextlib
 import json
+import math
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,6 +65,7 @@ from bert.checkpoints import (
   formats,
   keras_file,
   label_map,
+  load_report,
   model_files,
   model_garden,
   model_source,
@@ -74,7 +77,7 @@ from bert.checkpoints.bundle_files import IN_SAVED_MODEL, KERAS_SUFFIX, Checkpoi
 from bert.checkpoints.families import form
 from bert.checkpoints.model_files import ModelFiles
 from bert.io import atomic_files, filesystem, installation, vocabulary_kind
-from bert.io.wording import counted
+from bert.io.wording import aligned, counted
 from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, path_flags, run_files, shared_flags
@@ -95,6 +98,7 @@ _NEEDED_FLAGS = {
   "from_keras": ["output_dir"],
   "from_model_garden": ["output_dir"],
 }
+_SLOT = re.compile(r"(.+)/(adam_[mv])")  # of the optimizer
 # These commands read a checkpoint, not a folder of transformers.
 _NEED_A_CHECKPOINT = ("strip", "resize_vocab", "to_transformers")
 
@@ -139,14 +143,14 @@ def main(_) -> None:
   """Runs a command."""
   _check_flags()
   hardware.start_tensorflow()
-  from bert.checkpoints import finding, inspection
+  from bert.checkpoints import finding
 
   if FLAGS.command == "from_keras":
     prefix = model_source.local_path(FLAGS.init_checkpoint)
   else:
     prefix = finding.find_checkpoint(FLAGS.init_checkpoint)
   if FLAGS.command == "inspect":
-    print(inspection.table_of(prefix))
+    print(table_of(prefix))
     return
   _check_kind(prefix)
   with new_folder(FLAGS.output_dir):
@@ -168,7 +172,13 @@ def _check_flags() -> None:
 
 def _check_kind(prefix: str) -> None:
   """Checks that the command reads checkpoints of this kind."""
-  is_transformers = formats.of(prefix) is not None
+  from bert.checkpoints import reading
+
+  if FLAGS.command == "from_keras":
+    if not prefix.endswith(KERAS_SUFFIX):
+      raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not a .keras file.")
+    return
+  is_transformers = reading.is_of_transformers(prefix)
   if FLAGS.command == "from_saved_model" and not prefix.endswith(IN_SAVED_MODEL):
     raise command_line.UsageError(
       f"{FLAGS.init_checkpoint} is a checkpoint already. Without its training state: strip."
@@ -180,8 +190,6 @@ def _check_kind(prefix: str) -> None:
     )
   if FLAGS.command == "from_transformers" and not is_transformers:
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} was not saved by transformers.")
-  if FLAGS.command == "from_keras" and not prefix.endswith(KERAS_SUFFIX):
-    raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not a .keras file.")
   if FLAGS.command == "from_model_garden" and not model_garden.holds_encoder(prefix):
     raise command_line.UsageError(f"{FLAGS.init_checkpoint} is not of the Model Garden.")
 
@@ -264,6 +272,49 @@ def name_command(argv: Sequence[str]) -> list[str]:
 
 # ---------------------------------------------------------------------------------------------
 # The commands.
+
+
+def table_of(prefix: str) -> str:
+  """Makes a table of the tensors in a checkpoint, and totals.
+
+  The slots of the optimizer are in the line of their variable.
+  """
+  from bert.checkpoints import reading
+
+  contents = reading.names_and_shapes(prefix)
+  slots_of: dict[str, list[str]] = {}
+  for match in filter(None, map(_SLOT.fullmatch, contents)):
+    slots_of.setdefault(match[1], []).append(match[2])
+  model = [name for name in contents if not load_report.is_training_state(name)]
+  alone = [name for name in slots_of if name not in contents]
+  rows = [("name", "shape", "type", "parameters", "slots")]
+  for name in sorted(model + alone, key=_natural_order):
+    shape, dtype = contents.get(name) or contents[f"{name}/{slots_of[name][0]}"]
+    count = f"{math.prod(shape):,}" if name in contents else "none"
+    slots = ", ".join(slots_of.get(name, []))
+    rows.append((name, str(list(shape)), dtype.name, count, slots))
+  totals = [f"Model: {_total(contents, model)}", f"In all: {_total(contents, contents)}"]
+  if "global_step" in contents:
+    step = reading.read_tensors(prefix, ["global_step"])["global_step"]
+    totals.append(f"global_step: {int(step)}")
+  return "\n".join([prefix, "", *aligned(rows), "", *totals])
+
+
+def _natural_order(name: str) -> list:
+  """Sorts layer 10 behind layer 9.
+
+  Example:
+    >>> sorted(["layer_10", "layer_9"], key=_natural_order)
+    ['layer_9', 'layer_10']
+  """
+  return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
+
+
+def _total(contents, names) -> str:
+  sizes = [(math.prod(contents[name][0]), contents[name][1].itemsize) for name in names]
+  size_mb = sum(count * width for count, width in sizes) / 1e6
+  count = sum(count for count, _ in sizes)
+  return f"{len(sizes)} tensors, {count:,} parameters, {size_mb:,.1f} MB"
 
 
 def _strip(prefix: str, files: ModelFiles) -> None:
@@ -370,17 +421,13 @@ def _from_keras(path: str, files: ModelFiles) -> None:
 
 
 def _from_model_garden(prefix: str, files: ModelFiles) -> None:
-  from bert.checkpoints.load_report import abbreviate
-
   if left_out := model_garden.open_encoder(prefix).left_out:
     count = counted(len(left_out), "variable")
-    logging.warning("%s of other parts left out: %s.", count, abbreviate(left_out))
+    logging.warning("%s of other parts left out: %s.", count, load_report.abbreviate(left_out))
   _strip(prefix, files)
 
 
 def _from_transformers(prefix: str, files: ModelFiles) -> None:
-  from bert.checkpoints.load_report import abbreviate
-
   if files.config is None:
     raise command_line.UsageError(f"{prefix} has no {transformers_folder.CONFIG} beside it.")
   config = config_files.read(files.config)
@@ -388,7 +435,7 @@ def _from_transformers(prefix: str, files: ModelFiles) -> None:
   tensors = transformers_folder.tensors_of(weights)
   if unknown := weights.names_unchanged():
     logging.warning(
-      "Names unchanged: %s: %s.", counted(len(unknown), "tensor"), abbreviate(unknown)
+      "Names unchanged: %s: %s.", counted(len(unknown), "tensor"), load_report.abbreviate(unknown)
     )
   _write_config(config)
   if files.vocabulary:
@@ -411,7 +458,7 @@ _COMMANDS = {
 
 def _without_training_state(prefix: str) -> list[str]:
   """Names of the model's variables in a checkpoint, without those of the optimizer."""
-  from bert.checkpoints import load_report, reading
+  from bert.checkpoints import reading
 
   names = reading.names_and_shapes(prefix)
   kept = [name for name in names if not load_report.is_training_state(name)]

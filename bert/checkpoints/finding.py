@@ -135,8 +135,11 @@ def _open_in_folder(folder: str, family: str | None) -> Checkpoint:
     return open_checkpoint(os.path.join(folder, prefixes[0]))
   if prefixes:
     raise CheckpointError(f"{folder} has several checkpoints, name one: {abbreviate(prefixes, 10)}")
-  if weights := formats.find_weights(folder):
-    return open_checkpoint(weights, family)
+  if formats.is_folder_of_others(filesystem.list_folder(folder)):
+    from bert.checkpoints import transformers_folder
+
+    if weights := transformers_folder.find_weights(folder):
+      return open_checkpoint(weights, family)
   raise CheckpointError(
     f"{folder} has no checkpoint (no *.index file).{model_source.nearby(folder)}"
   )

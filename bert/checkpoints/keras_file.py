@@ -1,7 +1,6 @@
 """A `.keras` file, which Keras alone reads: scripts get the command that converts it."""
 
 import importlib
-import os
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -10,18 +9,12 @@ import numpy as np
 from bert.checkpoints.bundle_files import CheckpointError
 
 
-def _refuse(path: str | os.PathLike, family: str | None = None) -> NoReturn:
+def refuse(path: str) -> NoReturn:
   """Raises a CheckpointError that names the command."""
-  del family
-  path = os.fsdecode(path)
   raise CheckpointError(
     f"{path} is a whole model of Keras. Make a checkpoint of it first: "
     f"python convert_checkpoint.py from_keras --init_checkpoint={path} --output_dir=NEW_FOLDER"
   )
-
-
-# The functions of a format (`formats.py`), and of what describes a model (`config_files.py`).
-open_weights = read_facts = read_config = _refuse
 
 
 def load_model(path: str) -> Any:

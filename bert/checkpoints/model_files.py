@@ -14,8 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bert.checkpoints import formats
-from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL, INDEX_SUFFIX, KERAS_SUFFIX
+from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL, KERAS_SUFFIX
 from bert.io import filesystem, json_files, tokenizer_settings, vocabulary_kind
 from bert.model.families import FAMILIES
 
@@ -61,7 +60,9 @@ def find(weights: str | os.PathLike) -> ModelFiles:
   if os.fsdecode(weights).endswith(KERAS_SUFFIX):
     config = os.fsdecode(weights)  # which contains it
   if config is None:  # perhaps the shapes are
-    config = formats.with_mark(INDEX_SUFFIX).index_of(weights)
+    from bert.checkpoints import config_files
+
+    config = config_files.index_of(weights)
   return ModelFiles(config, vocabulary)
 
 

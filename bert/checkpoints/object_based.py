@@ -20,7 +20,7 @@ from bert.checkpoints.model_garden import Place
 
 
 class NamedWeights:
-  """The weights in a bundle by other names; see `formats.Weights`."""
+  """The weights in a bundle by other names; see `reading.Checkpoint`."""
 
   def __init__(self, bundle, places: Mapping[str, Place], case_key: str | None):
     """Takes the place of each variable, and the key of `do_lower_case`."""
@@ -31,11 +31,11 @@ class NamedWeights:
 
   @property
   def do_lower_case(self) -> bool | None:
-    """See `formats.Weights`."""
+    """See `reading.Checkpoint`."""
     return bool(self._bundle.read(self._case_key)) if self._case_key else None
 
   def read(self, name: str) -> np.ndarray:
-    """See `formats.Weights`."""
+    """See `reading.Checkpoint`."""
     place = self._places[name]
     return model_garden.arranged(self._bundle.read(place.key), place)
 

@@ -5,8 +5,9 @@
   checkpoint.read("bert/pooler/dense/bias")
 
 Checkpoints of the original and of this project (`bundle_files.py`) are read by `numpy_reader.py`;
-those that other programs wrote, and SavedModels, by the modules of their formats (`formats.py`).
-No TensorFlow is needed here.
+SavedModels and checkpoints of TensorFlow 2 get the original's names by `object_based.py`, and files
+of transformers by `transformers_folder.py`. A run that starts from a checkpoint of the original
+loads neither. No TensorFlow is needed here.
 Opening one checks that its files are whole; values are read and checked one tensor at a time.
 """
 
@@ -17,10 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from bert.checkpoints import bundle_files, formats
-from bert.checkpoints.bundle_files import OBJECT_GRAPH, CheckpointError
+from bert.checkpoints import bundle_files, formats, keras_file
+from bert.checkpoints.bundle_files import (
+  INDEX_SUFFIX,
+  KERAS_SUFFIX,
+  OBJECT_GRAPH,
+  CheckpointError,
+)
 from bert.checkpoints.numpy_reader import CheckpointReader
-from bert.io import tokenizer_settings
+from bert.io import filesystem, tokenizer_settings
 
 Contents = dict[str, tuple[list[int], np.dtype]]  # name -> (shape, dtype), sorted by name
 
@@ -38,13 +44,31 @@ def open_checkpoint(prefix: str, family: str | None = None) -> "Checkpoint":
   Raises:
     CheckpointError: a file is missing, damaged, or does not belong to the others.
   """
-  if theirs := formats.of(prefix):
-    return ForeignWeights(prefix, theirs.open_weights(prefix, family))
-  bundle = Bundle(prefix)
-  if OBJECT_GRAPH not in bundle.contents:
-    return bundle
-  weights = formats.with_mark(OBJECT_GRAPH).named(bundle)
-  return ForeignWeights(prefix, weights) if weights else bundle
+  if is_of_transformers(prefix):
+    from bert.checkpoints import transformers_folder
+
+    return Checkpoint(prefix, transformers_folder.open_weights(prefix, family))
+  reader = CheckpointReader(prefix)
+  bundle_files.check_sidecar(prefix)
+  if OBJECT_GRAPH in reader.contents:
+    from bert.checkpoints import object_based
+
+    return Checkpoint(prefix, object_based.named(reader) or reader)
+  return Checkpoint(prefix, reader)
+
+
+def is_of_transformers(path: str) -> bool:
+  """Tells whether a file has weights of transformers, by its name.
+
+  Raises:
+    CheckpointError: it is a `.keras` file, which Keras alone reads.
+  """
+  # The prefix of a checkpoint may have any ending: its user chose it.
+  if not formats.is_file_of_others(path) or filesystem.exists(path + INDEX_SUFFIX):
+    return False
+  if path.endswith(KERAS_SUFFIX):
+    keras_file.refuse(path)
+  return True
 
 
 def names_and_shapes(prefix: str) -> Contents:
@@ -85,13 +109,11 @@ def read_facts(prefix: str) -> dict[str, Any]:
   Raises:
     ValueError: the sidecar or the configuration is damaged.
   """
-  if theirs := formats.of(prefix):
-    return theirs.read_facts(prefix)
+  if is_of_transformers(prefix):
+    from bert.checkpoints import transformers_folder
+
+    return transformers_folder.read_facts(prefix)
   return read_state(prefix).get("fingerprint", {})
-
-
-# ---------------------------------------------------------------------------------------------
-# Open checkpoints.
 
 
 class Checkpoint:
@@ -102,8 +124,17 @@ class Checkpoint:
     contents: see `Contents`.
   """
 
-  prefix: str
-  contents: Contents
+  def __init__(self, prefix: str, weights: Any):
+    """Takes open weights: `contents` and `read`, of another program's also `do_lower_case`."""
+    self.prefix, self._weights = prefix, weights
+    self.contents: Contents = {n: (list(shape), t) for n, (shape, t) in weights.contents.items()}
+
+  def read(self, name: str) -> np.ndarray:
+    """Reads one tensor; a CheckpointError if it is damaged.
+
+    A format without checksums finds only changes of a file's length.
+    """
+    return self._weights.read(name)
 
   @property
   def do_lower_case(self) -> bool | None:
@@ -111,6 +142,8 @@ class Checkpoint:
 
     None if that is not known.
     """
+    if not isinstance(self._weights, CheckpointReader):
+      return self._weights.do_lower_case
     stored = self.facts.get("do_lower_case")
     if isinstance(stored, bool):
       return stored
@@ -126,37 +159,6 @@ class Checkpoint:
     """See `read_facts`."""
     return read_facts(self.prefix)
 
-  def read(self, name: str) -> np.ndarray:
-    """Reads one tensor; a CheckpointError if it is damaged."""
-    raise NotImplementedError
-
-
-class Bundle(CheckpointReader, Checkpoint):
-  """A checkpoint of TensorFlow's format, with the names in it."""
-
-  def __init__(self, prefix: str):
-    """See `open_checkpoint`."""
-    super().__init__(prefix)
-    bundle_files.check_sidecar(prefix)
-
-
-class ForeignWeights(Checkpoint):
-  """Weights in a format of another program, under the original's names."""
-
-  def __init__(self, prefix: str, weights: formats.Weights):
-    """Takes open weights."""
-    self.prefix, self._weights = prefix, weights
-    self.contents = {name: (list(s), dtype) for name, (s, dtype) in weights.contents.items()}
-
-  @property
-  def do_lower_case(self) -> bool | None:
-    """See base class."""
-    return self._weights.do_lower_case
-
-  def read(self, name: str) -> np.ndarray:
-    """See base class; a format without checksums finds only changes of a file's length."""
-    return self._weights.read(name)
-
 
 def first_line(error: BaseException) -> str:
   """Returns the message of an error in one line, without the names of TensorFlow's operations."""
@@ -168,4 +170,6 @@ def first_line(error: BaseException) -> str:
 def check_named(prefix: str, names) -> None:
   """Checks that tensors have variables' names; a CheckpointError for those of Python attributes."""
   if OBJECT_GRAPH in names:
-    raise CheckpointError(formats.with_mark(OBJECT_GRAPH).about_unnamed(prefix))
+    from bert.checkpoints import object_based
+
+    raise CheckpointError(object_based.about_unnamed(prefix))

@@ -19,6 +19,7 @@ import math
 import os
 import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -36,18 +37,20 @@ _TAR = (257, b"ustar")  # at this place
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
 _COUNT = struct.Struct("<q")
+# Of a zip archive, before each member: 26 bytes, and the lengths of a name and of other fields.
+_LENGTHS_IN_HEADER = struct.Struct("<26xHH")
 _BIG_ENDIAN = "it was written by a big-endian machine. Save it again on another one."
-_ZIP_ERRORS = (*(zipfile.BadZipFile, EOFError, struct.error, RuntimeError, OverflowError, OSError),)
 _MAX_MEMBERS = 100_000
 # All tensors together, in bytes, by those of the file: tied weights lie there once.
 _MAX_SHARING = 8
 
 
 class _Place(NamedTuple):
-  """Where a storage lies in the file."""
+  """Where a storage is in the file."""
 
-  where: int | str  # its first byte, or the member of the archive
+  start: int  # its first byte; in an archive that of its header
   size: int  # in bytes
+  crc: int | None = None  # the checksum of a member of an archive
 
 
 class TensorInfo(NamedTuple):
@@ -116,20 +119,22 @@ class TorchFile:
       with filesystem.open_to_read(self.path) as file:
         content = _content(file, info.place)
       values = np.ndarray(info.shape, info.dtype, content, info.offset, info.strides)
-    except (ValueError, TypeError, *_ZIP_ERRORS) as error:
+    except (ValueError, TypeError, struct.error, OSError) as error:
       raise CheckpointError(f"{self.path}: {name} cannot be read: {error}") from None
     return np.array(values, info.dtype.newbyteorder("="), order="C")
 
 
 def _content(file, place: _Place) -> bytes:
-  """Reads a storage."""
-  if isinstance(place.where, str):
-    with zipfile.ZipFile(file) as archive:
-      return archive.read(place.where)
-  file.seek(place.where)
+  """Reads a storage, and compares its checksum where there is one."""
+  file.seek(place.start)
+  if place.crc is not None:
+    name_bytes, extra_bytes = _LENGTHS_IN_HEADER.unpack(file.read(_LENGTHS_IN_HEADER.size))
+    file.seek(name_bytes + extra_bytes, os.SEEK_CUR)
   content = file.read(place.size)
   if len(content) < place.size:
     raise ValueError("the file became shorter while it was read.")
+  if place.crc not in (None, zlib.crc32(content)):
+    raise ValueError("its checksum is wrong.")
   return content
 
 
@@ -183,24 +188,28 @@ def _read_archive(file) -> tuple[torch_pickle.Pickled, dict[str, _Place]]:
       order = f"{root}byteorder"
       if order in members and archive.read(order) != b"little":
         raise ValueError(_BIG_ENDIAN)
-      if members[pickles[0]] > torch_pickle.MAX_BYTES:
+      if members[pickles[0]].size > torch_pickle.MAX_BYTES:
         raise ValueError(f"its data.pkl has more than {torch_pickle.MAX_BYTES:,} bytes.")
       content = archive.read(pickles[0])
   # Of zipfile, for a newer version, and for places before the file or beyond all numbers.
-  except _ZIP_ERRORS as error:
+  except (
+    *(zipfile.BadZipFile, EOFError, struct.error, RuntimeError, OverflowError, OSError),
+  ) as error:
     raise ValueError(f"its archive is damaged ({error!s:.80}).") from None
   data = f"{root}data/"
-  storages = {n.removeprefix(data): _Place(n, members[n]) for n in members if n.startswith(data)}
+  storages = {n.removeprefix(data): members[n] for n in members if n.startswith(data)}
   return torch_pickle.load(io.BytesIO(content)), storages
 
 
-def _members(archive: zipfile.ZipFile) -> dict[str, int]:
-  """Name -> size in bytes of each member; all of them are stored as they are."""
+def _members(archive: zipfile.ZipFile) -> dict[str, _Place]:
+  """Name -> place of each member; all of them are stored as they are."""
   entries = archive.infolist()
-  members = {entry.filename: entry.file_size for entry in entries}
+  members = {e.filename: _Place(e.header_offset, e.file_size, e.CRC) for e in entries}
   if len(entries) > _MAX_MEMBERS or len(members) < len(entries):
     raise ValueError("its archive has a name twice, or too many of them.")
   for entry in entries:
+    if entry.flag_bits & 1:
+      raise ValueError(f"{entry.filename!r:.80} is encrypted.")
     # So no archive can grow while it is read.
     if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
       raise ValueError(f"{entry.filename!r:.80} is compressed, which PyTorch never does.")

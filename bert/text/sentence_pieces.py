@@ -17,8 +17,8 @@ What the original does under Python 3, and therefore this module as well (measur
 
   * Step 3 encodes the number as a text of its own, which gives it a "▁" that it did not have:
     "2008," becomes "▁200", "▁8", ",". The code that should remove the new "▁" compares `str` and
-    `bytes` and so never runs. `intended_numbers=True` removes it, as under Python 2 and as the
-    transformers library does: "▁200", "8", ",".
+    `bytes` and so never runs. Under Python 2, and in the transformers library, it does: "▁200",
+    "8", ",".
   * The pieces of that number are `bytes`, and whole-word masking fails on one without a "▁". Here
     all pieces are `str`.
   * A character that the model does not know keeps its spelling as a piece; its id is that of
@@ -83,7 +83,6 @@ class SentencePieceTokenizer(Tokenizer):
     do_lower_case: bool = True,
     special_tokens: Sequence[str] = (),
     preprocess: bool = True,
-    intended_numbers: bool = False,
   ):
     """Reads the model.
 
@@ -95,7 +94,6 @@ class SentencePieceTokenizer(Tokenizer):
         there are none, as in the original. [UNK] and [PAD] mean <unk> and <pad>.
       preprocess: False takes texts as they are, as ALBERT's own `FullTokenizer` does;
         `do_lower_case` then changes nothing.
-      intended_numbers: see the module's list.
 
     Raises:
       VocabularyError: the file cannot be used, or lacks one of the required tokens.
@@ -110,7 +108,6 @@ class SentencePieceTokenizer(Tokenizer):
     super().__init__(model_file, vocab, special_tokens)
     self.do_lower_case = do_lower_case
     self.preprocess = preprocess
-    self.intended_numbers = intended_numbers
     self.unk_id = self.processor.unk_id()
     self.unk_token = self.inv_vocab[self.unk_id]
     self.layout = Layout(pad="<pad>", unk=self.unk_token)
@@ -160,10 +157,7 @@ class SentencePieceTokenizer(Tokenizer):
     """Splits a number and its comma (step 3); any other token stays alone."""
     if piece[-1:] != "," or not piece[-2:-1].isdigit():
       return [piece]
-    number = self.processor.encode(piece[:-1].replace(SPACE, ""), out_type=str)
-    if self.intended_numbers and number and number[0][0] == SPACE != piece[0]:
-      number = [number[0][1:], *number[1:]] if len(number[0]) > 1 else number[1:]
-    return [*number, ","]
+    return [*self.processor.encode(piece[:-1].replace(SPACE, ""), out_type=str), ","]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def test_flipped_values_are_never_loaded(tmp_path):
     loading.init_from_checkpoint(prefix, table)
 
 
-@pytest.mark.mutation("bert.checkpoints.reading:Bundle.__init__", "call check_sidecar")
+@pytest.mark.mutation("bert.checkpoints.reading:open_checkpoint", "call check_sidecar")
 def test_swapped_files_are_found(tmp_path):
   first, second = (save(tmp_path, step) for step in (1, 2))
   shutil.copy(first + DATA, second + DATA)  # same size: the values' checksums find it

@@ -346,13 +346,13 @@ def test_a_checkpoint_is_found_and_opened_once(load, tmp_path, monkeypatch):
   """`--init_checkpoint` decides the case of texts, and is checked, before it is loaded."""
   prefix = run_folder(tmp_path)
   opened = []
-  whole = reading.Bundle.__init__
+  whole = reading.CheckpointReader.__init__
 
   def open_and_count(bundle, prefix):
     opened.append(prefix)
     whole(bundle, prefix)
 
-  monkeypatch.setattr(reading.Bundle, "__init__", open_and_count)
+  monkeypatch.setattr(reading.CheckpointReader, "__init__", open_and_count)
   load(init_checkpoint=tmp_path / "out")
   assert opened == [prefix]
 

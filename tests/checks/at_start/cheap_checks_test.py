@@ -16,7 +16,7 @@ def test_the_cheap_part_reads_no_data_and_no_values(good_set, monkeypatch):
     raise AssertionError("This is not cheap.")
 
   monkeypatch.setattr(data_checks, "check_data", refuse)
-  monkeypatch.setattr(reading.Bundle, "read", refuse)
+  monkeypatch.setattr(reading.CheckpointReader, "read", refuse)
   findings = cheap_checks.cheap_findings(subject_of(good_set))
   assert not bad(findings), to_text(findings)
   assert len(findings) > 4
