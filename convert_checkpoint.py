@@ -60,6 +60,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from absl import flags, logging
 
+from bert import families
 from bert.checkpoints import (
   config_files,
   formats,
@@ -74,11 +75,10 @@ from bert.checkpoints import (
   transformers_heads,
 )
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, KERAS_SUFFIX, CheckpointError
-from bert.checkpoints.families import form
 from bert.checkpoints.model_files import ModelFiles
+from bert.families import form
 from bert.io import atomic_files, filesystem, installation, vocabulary_kind
 from bert.io.wording import aligned, counted
-from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, path_flags, run_files, shared_flags
 from bert.text import tokenizer_kinds, vocabulary_file

@@ -1,6 +1,6 @@
 """BERT as graph functions: embeddings, transformer, pooler (arXiv:1810.04805).
 
-All families are the same functions: `bert/model/families.py` says what sets them apart.
+All families are the same functions: `bert/families/__init__.py` says what sets them apart.
 
 The functions have the original's names and signatures, ask for their variables by the original's
 names (`bert/model/variables.py`), and run eagerly or inside a `tf.function`, with batch and length
@@ -28,11 +28,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bert.families import LAYER_NORM_EPSILON, LayerNames
 from bert.model import kernels
 from bert.model.block_notes import noted
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 from bert.model.embeddings import embedding_lookup, embedding_postprocessor, positions_of
-from bert.model.families import LAYER_NORM_EPSILON, LayerNames
 from bert.model.layers import (
   Float32AndCompute,
   Projection,

@@ -20,24 +20,27 @@ SCRIPTS = {
 # Package -> the packages it may import. docs/design.md says what each is for.
 MAY_IMPORT = {
   "io": set(),
+  "families": set(),
   "text": {"io"},
   "clusters": {"io"},
-  "checkpoints": {"io"},
-  "model": {"io"},
+  "checkpoints": {"io", "families"},
+  "model": {"io", "families"},
   "tasks": {"io", "text"},
-  "training": {"io", "checkpoints", "model"},
+  "training": {"io", "families", "checkpoints", "model"},
   "pretraining": {"io", "text", "clusters"},
-  "distillation": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
-  "exporting": {"io", "text", "checkpoints", "model", "tasks"},
+  "distillation": {
+    *("io", "families", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
+  },
+  "exporting": {"io", "families", "text", "checkpoints", "model", "tasks"},
   "predicting": {"io", "text", "clusters", "checkpoints", "model", "tasks", "exporting"},
   "serving": {"io", "text", "checkpoints", "model", "tasks", "exporting", "predicting"},
-  "keras3": {"io", "text", "checkpoints", "tasks"},
-  "transformers": {"io", "text", "checkpoints", "tasks", "keras3"},
+  "keras3": {"io", "families", "text", "checkpoints", "tasks"},
+  "transformers": {"io", "families", "text", "checkpoints", "tasks", "keras3"},
   "figures": {"io", "tasks", "checkpoints"},
   "reports": {"io", "text", "checkpoints", "model", "tasks", "predicting", "figures", "checks"},
   "checks": {"io", "text", "checkpoints", "model", "tasks", "training", "pretraining"},
   "scripts": {
-    *("io", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
+    *("io", "families", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
     *("exporting", "predicting", "figures", "checks", "reports", "distillation"),
   },
   "sweeps": {"io", "tasks", "training", "scripts"},
@@ -50,19 +53,16 @@ MAY_IMPORT = {
 # Package or script -> single modules that it may import although their package may not.
 ALSO = {
   # Tables without imports: names of variables; which kind of task has which class elsewhere.
-  "checkpoints": {
-    *("bert.model.answer_heads", "bert.model.configuration", "bert.model.families"),
-    "bert.tasks.kinds",
-  },
+  "checkpoints": {"bert.tasks.kinds"},
+  "model": {"bert.checkpoints.config_files"},  # of a model's configuration, in any form
   "keras3": {
     "bert.model.answer_heads",
     "bert.model.configuration",
-    "bert.model.families",
     *("bert.model.kernels", "bert.model.token_rows"),  # on TensorFlow alone, in its steps
     "bert.pretraining.masks",
     "bert.pretraining.random_streams",
   },
-  "transformers": {"bert.model.configuration", "bert.model.families"},
+  "transformers": {"bert.model.configuration"},
   "bert.convert_checkpoint": {"bert.keras3.saving"},  # for a .keras file
 }
 

@@ -9,12 +9,12 @@ TensorFlow Model Garden, but their shapes give the sizes. No TensorFlow is neede
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bert.checkpoints import keras_file
 from bert.checkpoints.bundle_files import INDEX_SUFFIX, KERAS_SUFFIX
-from bert.io import downloads, json_files
+from bert.io import json_files
 
 # Keys of which every `config.json` of transformers has one, and some of our own files, too.
 _MARKS = ("model_type", "architectures", "transformers_version", "layer_norm_eps")
@@ -42,19 +42,6 @@ def read(path: str | os.PathLike) -> dict[str, Any]:
     return transformers_config.to_original(content)
   except ValueError as error:
     raise ValueError(f"{path}: {error}") from None
-
-
-def of_released(name: str, others: Iterable[str] = ()) -> dict[str, Any]:
-  """Finds the configuration of a released model; the message of another name lists `others`, too.
-
-  Raises:
-    ValueError: no model of that name was released.
-  """
-  sizes = downloads.source("model").released_sizes()
-  if name not in sizes:
-    known = ", ".join([*others, *sizes])
-    raise ValueError(f"No released model is called {name!r}; known: {known}.")
-  return dict(sizes[name])
 
 
 def is_original(content: Mapping[str, Any]) -> bool:
@@ -103,8 +90,8 @@ def _read_index(path: str) -> dict[str, Any]:
 
 def _sizes_in(prefix: str) -> dict[str, Any] | None:
   """Makes the configuration of a checkpoint whose family publishes none."""
-  from bert.checkpoints.families import FILES
   from bert.checkpoints.numpy_reader import CheckpointReader
+  from bert.families.files import FILES
 
   shapes = {name: tuple(shape) for name, (shape, _) in CheckpointReader(prefix).contents.items()}
   return next(filter(None, (files.sizes_of(shapes) for files in FILES.values())), None)

@@ -45,8 +45,3 @@ def open_variables(
   variables = saving.checkpoint_variables(load_model(path))
   contents = {name: (list(v.shape), np.dtype(np.float32)) for name, v in variables.items()}
   return contents, lambda name: saving.float32(name, variables[name])
-
-
-def describe(path: str) -> Any:
-  """Describes the BERT in a `.keras` file, see `keras_model.describe`."""
-  return importlib.import_module("bert.keras3.saving").describe(load_model(path))

@@ -14,9 +14,9 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from bert import families
 from bert.checkpoints.bundle_files import CheckpointError
-from bert.model import families
-from bert.model.families import Family
+from bert.families import Family
 from bert.tasks import kinds
 
 ARGUMENTS = {  # argument of `keras3.BERT`: key of bert_config.json

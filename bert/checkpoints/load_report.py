@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from bert.families import FAMILIES
 from bert.io.wording import counted
-from bert.model.families import FAMILIES
 
 # The scope of an encoder's variables, each once: ALBERT has BERT's.
 ENCODER_SCOPES = tuple(dict.fromkeys(f"{family.scope}/" for family in FAMILIES.values()))

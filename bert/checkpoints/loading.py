@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert.checkpoints import finding, keras_file, model_files, model_source
+from bert import families
+from bert.checkpoints import finding, keras_file, model_source
 from bert.checkpoints.bundle_files import KERAS_SUFFIX, CheckpointError
 from bert.checkpoints.load_report import (
   LoadReport,
@@ -28,8 +29,6 @@ from bert.checkpoints.load_report import (
 )
 from bert.checkpoints.reading import Checkpoint, Contents, check_named, open_checkpoint
 from bert.io.wording import counted
-from bert.model import families
-from bert.model.configuration import BertConfig
 
 Assign = Callable[[Any, np.ndarray], None]  # gives a variable its value
 
@@ -240,24 +239,6 @@ def _task_scope(names) -> str | None:
   heads = [name for name in names if name.startswith("task_specific/")]
   scopes = {"/".join(name.split("/")[:2]) + "/" for name in heads}
   return scopes.pop() if len(scopes) == 1 else None
-
-
-def read_config(path: str | os.PathLike) -> BertConfig:
-  """Reads the `bert_config.json`, or transformers' `config.json`, beside weights.
-
-  A `.keras` file contains its sizes.
-
-  Raises:
-    ValueError: there is no such file, or it is invalid.
-  """
-  path = model_source.local_path(path)
-  if path.endswith(KERAS_SUFFIX):
-    return BertConfig.from_dict(keras_file.describe(path).config)
-  file = model_files.find(path).config
-  if file is None:
-    folder = model_files.folder_of(path)
-    raise ValueError(f"{folder} has no bert_config.json; pass the model's sizes to BERT(...).")
-  return BertConfig.from_json_file(file)
 
 
 def vocabulary_sizes(path: str | os.PathLike) -> dict[str, int]:

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bert.checkpoints.bundle_files import BEST, IN_SAVED_MODEL, KERAS_SUFFIX
+from bert.families import FAMILIES
 from bert.io import filesystem, json_files, tokenizer_settings, vocabulary_kind
-from bert.model.families import FAMILIES
 
 # A folder's own configuration comes first, and the original's before that of transformers.
 _OF_AUTHORS = [family.config_file for family in FAMILIES.values() if family.config_file]

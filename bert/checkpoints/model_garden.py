@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert import families
 from bert.checkpoints.bundle_files import IN_SAVED_MODEL, CheckpointError
 from bert.checkpoints.load_report import abbreviate
 from bert.checkpoints.numpy_reader import VALUE, CheckpointReader
+from bert.families import Family
 from bert.io import filesystem
-from bert.model import families
-from bert.model.families import Family
 
 DO_LOWER_CASE = f"do_lower_case/{VALUE}"  # in a SavedModel from TensorFlow Hub
 READ_HERE = "the Model Garden's BertEncoder and AlbertEncoder are read"

@@ -10,7 +10,7 @@ Kaggle, and the addresses of Google's archives. Nothing here looks at the disk o
 import re
 from collections.abc import Iterator
 
-from bert.checkpoints.families import FILES, NOT_READ, RELEASED
+from bert.families.files import FILES, NOT_READ, RELEASED
 
 LIST_COMMAND = "bert download --list"
 

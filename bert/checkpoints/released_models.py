@@ -5,22 +5,21 @@ folder = download_model("uncased_L-12_H-768_A-12")  # bert_config.json, vocab.tx
 folder = download_model("roberta-base")  # config.json, vocab.json, model.safetensors ...
 
 Google's are archives. RoBERTa and DistilBERT are the single files of a folder of transformers. The
-table of each family lies in `bert/checkpoints/families`. `model_source.py` asks here where there is
+table of each family is in `bert/families`. `model_source.py` asks here where there is
 nothing at a path; `model_names.py` knows the names.
 """
 
 import os
 import pathlib
 import shutil
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from absl import logging
 
 from bert.checkpoints import model_names, model_source
 from bert.checkpoints.bundle_files import CheckpointError
-from bert.checkpoints.families import RELEASED
 from bert.checkpoints.model_source import Kind, ModelSource
+from bert.families.files import RELEASED
 from bert.io import download_cache, filesystem
 from bert.io.http import DownloadError
 
@@ -29,11 +28,6 @@ _EXPORTS = (".onnx", ".tflite", ".pb", ".mlmodel")
 
 RELEASED_MODELS: dict[str, str] = {name: model.path for name, model in RELEASED.items()}
 """Name of a released model -> its archive, or the folder of its files, relative to the base URL."""
-
-
-def released_sizes() -> dict[str, Mapping[str, Any]]:
-  """Returns name -> content of the configuration, of models of other families than BERT."""
-  return {name: model.sizes for name, model in RELEASED.items() if model.sizes}
 
 
 def identify(name: str) -> ModelSource:

@@ -11,7 +11,7 @@ from absl import logging
 
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.load_report import abbreviate
-from bert.model.families import FAMILIES
+from bert.families import FAMILIES
 
 # Of every family, and of the generator of an ELECTRA with embeddings of its own.
 _EMBEDDINGS = "embeddings/word_embeddings"

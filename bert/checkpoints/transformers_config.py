@@ -9,9 +9,9 @@ Dictionaries in, dictionaries out; no file is touched.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert.checkpoints.families import FILES, files_of
-from bert.checkpoints.families.form import Transformers
-from bert.model.families import FAMILIES
+from bert.families import FAMILIES
+from bert.families.files import FILES, files_of
+from bert.families.form import Transformers
 
 # transformers' name: ours. Of several names the first is the one that is written.
 _ACTIVATIONS = {

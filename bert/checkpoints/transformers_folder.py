@@ -28,7 +28,6 @@ from bert.checkpoints import (
   transformers_names,
 )
 from bert.checkpoints.bundle_files import CheckpointError
-from bert.checkpoints.families.form import CHOICES, TEXTS, TOKENS
 from bert.checkpoints.formats import (
   H5_NAMES,
   H5_SUFFIXES,
@@ -38,6 +37,8 @@ from bert.checkpoints.formats import (
 )
 from bert.checkpoints.tensor_files import TensorFile
 from bert.checkpoints.transformers_heads import Head, class_of, head_of, tensors_of_head
+from bert.families import FAMILIES
+from bert.families.form import CHOICES, TEXTS, TOKENS
 from bert.io import (
   atomic_files,
   byte_pair_files,
@@ -46,7 +47,6 @@ from bert.io import (
   tokenizer_settings,
   vocabulary_kind,
 )
-from bert.model.families import FAMILIES
 from bert.tasks import kinds
 
 CONFIG = "config.json"

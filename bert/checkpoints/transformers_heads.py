@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.checkpoints.families import FILES, form
+from bert.families import form
+from bert.families.files import FILES
 from bert.tasks import kinds
 
 HEADS = {

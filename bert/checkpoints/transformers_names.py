@@ -11,7 +11,7 @@ weight and bias. The heads' `output_weights` are `[out, in]` on both sides. The 
 the word embeddings on both sides; a file that has it a second time holds the same values.
 
 No file is touched here. A family is named by its `model_type`, and its tables lie in
-`bert/checkpoints/families`.
+`bert/families`.
 """
 
 import functools
@@ -19,9 +19,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bert.checkpoints.families import FILES
-from bert.checkpoints.families.form import TensorNames
-from bert.model.families import FAMILIES
+from bert.families import FAMILIES
+from bert.families.files import FILES
+from bert.families.form import TensorNames
 
 
 class Counterpart(NamedTuple):

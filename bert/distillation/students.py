@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bert import families
 from bert.checkpoints import load_report, reading
-from bert.model import families
 from bert.model.configuration import BertConfig
 
 _SIZES_OF_DISTILBERT = (

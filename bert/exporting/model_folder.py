@@ -25,8 +25,8 @@ from bert.checkpoints import (
   transformers_folder,
   transformers_heads,
 )
-from bert.checkpoints.families import form
 from bert.exporting import model_files
+from bert.families import form
 from bert.io import atomic_files, filesystem, json_files, vocabulary_kind
 from bert.model.configuration import BertConfig
 from bert.tasks import kinds

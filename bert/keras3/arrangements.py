@@ -5,7 +5,7 @@
 
 A role is what a layer computes, in every family; its place is the attribute, perhaps of a `Part`,
 under which transformers' users find it. The names of variables, which are the original's, are in
-`bert/model/families.py`.
+`bert/families`.
 """
 
 import operator

@@ -6,7 +6,7 @@
 
 `modeling.py` is the same encoder as graph functions of TensorFlow. The two share only the names of
 their variables, so each reads the other's checkpoints; tests compare their outputs. Models of other
-families are the same class: `model_type` says which row of `bert/model/families.py` holds.
+families are the same class: `model_type` says which row of `bert/families` holds.
 
 Letters in shapes: B = batch size, S = sequence length, W = width, the hidden size, E = width of the
 embeddings.
@@ -47,7 +47,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     embeddings_project: ELECTRA's `keras.layers.Dense` from E to W; None where they are equal.
     encoder: `Encoder`, of which `encoder.layer` are the `TransformerLayer`s.
     pooler: `Pooler`, or None (`add_pooler=False`, or a family without one).
-    family: the row of `bert/model/families.py`.
+    family: the row of `bert/families`.
     longest_sequence: in tokens.
     embeddings_class: of `embeddings`.
   """
@@ -503,7 +503,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     Raises:
       ValueError: the file is missing, or the checkpoint does not fit it.
     """
-    config = weights.read_config(path)
+    config = sizes.config_of_weights(path)
     model = cls(**{**sizes.arguments_from_config(config), **overrides})
     model.load_pretrained_weights(path)
     return model

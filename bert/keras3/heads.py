@@ -23,6 +23,7 @@ from typing import ClassVar
 import keras
 from keras import ops
 
+from bert import families
 from bert.checkpoints import keras_model
 from bert.checkpoints.loading import original_names
 from bert.keras3.attention import HIDDEN_SCORE
@@ -35,7 +36,6 @@ from bert.keras3.building_blocks import (
   require_one_of,
 )
 from bert.keras3.tasks import NLPTaskConfig, NLPTaskType
-from bert.model import families
 
 OUTPUTS = ("probabilities", "logits", "dict")
 POOLING_TYPES = ("pooler", "cls", "mean", "max")

@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from bert import families
 from bert.keras3 import arrangements, older_files
 from bert.keras3.attention import ATTENTION_TYPES, Attends, attention_arguments
 from bert.keras3.building_blocks import (
@@ -49,7 +50,6 @@ from bert.keras3.building_blocks import (
 from bert.keras3.input_checks import check_length
 from bert.keras3.padding import AllRows
 from bert.keras3.torch_modules import TorchModule
-from bert.model import families
 
 NORMALIZATION_POSITIONS = ("post", "pre")
 POSITION_EMBEDDING_TYPES = ("absolute", "learned", "sinusoidal")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import keras
 from keras import ops
 
+from bert import families
 from bert.checkpoints import keras_model, model_source
 from bert.checkpoints import loading as weights
 from bert.checkpoints.load_report import LoadReport
@@ -44,10 +45,9 @@ from bert.keras3.pretraining_heads import (
   masked_lm_arguments,
 )
 from bert.keras3.saving import Savable
-from bert.keras3.sizes import arguments_from_config
+from bert.keras3.sizes import arguments_from_config, config_of_weights
 from bert.keras3.tasks import SparseCrossentropy
 from bert.keras3.torch_modules import TorchModule, register_parameters
-from bert.model import families
 from bert.model.configuration import BertConfig
 
 
@@ -262,7 +262,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
       ValueError: the model does not exist, or its files cannot be read.
     """
     path = model_source.local_path(name_or_path, cache_dir)
-    config = weights.read_config(path)
+    config = config_of_weights(path)
     if cls.is_generator and config.family.has_generator:
       shapes, _ = weights.open_weights(path)
       config = config.generator_config() if weights.has_generator(shapes) else config

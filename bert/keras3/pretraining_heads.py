@@ -15,6 +15,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert import families
 from bert.checkpoints import keras_model
 from bert.checkpoints.loading import original_names
 from bert.keras3 import arrangements, older_files
@@ -31,7 +32,6 @@ from bert.keras3.building_blocks import (
   resize_rows,
 )
 from bert.keras3.torch_modules import TorchModule
-from bert.model import families
 from bert.model.configuration import BertConfig
 
 

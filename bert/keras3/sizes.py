@@ -1,11 +1,14 @@
 """Sizes of a BERT by name: short names, released models, numbers of parameters."""
 
+import os
 from collections.abc import Mapping
 
-from bert.checkpoints import model_names
+from bert import families
+from bert.checkpoints import keras_file, model_files, model_names, model_source
+from bert.checkpoints.bundle_files import KERAS_SUFFIX
 from bert.checkpoints.keras_model import ARGUMENTS, ARGUMENTS_OF_FAMILIES, keys_of
+from bert.keras3 import saving
 from bert.keras3.building_blocks import LAYER_NORM_EPSILON, require_one_of
-from bert.model import families
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 
 NAMED_VARIANTS = {
@@ -144,3 +147,21 @@ def count_parameters(variant: str, weights_dataset: str = "uncased") -> int:
   """
   arguments = {"type_vocab_size": 2, **variant_arguments(variant, weights_dataset)}
   return config_of(arguments).count_parameters()
+
+
+def config_of_weights(path: str | os.PathLike) -> BertConfig:
+  """Reads the `bert_config.json`, or transformers' `config.json`, beside weights.
+
+  A `.keras` file contains its sizes.
+
+  Raises:
+    ValueError: there is no such file, or it is invalid.
+  """
+  path = model_source.local_path(path)
+  if path.endswith(KERAS_SUFFIX):
+    return BertConfig.from_dict(saving.describe(keras_file.load_model(path)).config)
+  file = model_files.find(path).config
+  if file is None:
+    folder = model_files.folder_of(path)
+    raise ValueError(f"{folder} has no bert_config.json; pass the model's sizes to BERT(...).")
+  return BertConfig.from_json_file(file)

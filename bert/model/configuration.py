@@ -4,14 +4,13 @@ No TensorFlow is needed to read a configuration or to count its parameters.
 """
 
 import copy
-import importlib
 import json
 import math
 import os
 
 from absl import logging
 
-from bert.model import families
+from bert import families
 
 # Values of `hidden_act`; linear and the last two mean no activation.
 ACTIVATION_NAMES = ("relu", "gelu", "gelu_erf", "tanh", "linear", "none", "")
@@ -67,16 +66,11 @@ _KEYS_OF_TRAINING = (
 )
 
 
-def _config_files():
-  """Imports what reads all formats by name: it lies above the model."""
-  return importlib.import_module("bert.checkpoints.config_files")
-
-
 class BertConfig:
   """Sizes and rates of a BERT model; attributes are the keys of `bert_config.json`.
 
-  A model of another family has the keys of `bert/model/families.py` besides. `from_dict` makes its
-  config: `BertConfig.from_dict({"model_type": "electra", "vocab_size": 30522, ...})`.
+  A model of another family has the keys of its row in `bert/families` besides. `from_dict` makes
+  its config: `BertConfig.from_dict({"model_type": "electra", "vocab_size": 30522, ...})`.
 
   Attributes:
     vocab_size: number of tokens.
@@ -169,8 +163,10 @@ class BertConfig:
       ValueError: the file is not a JSON object, or its values do not make a model.
       OSError: the file cannot be read.
     """
+    from bert.checkpoints import config_files
+
     json_file = os.fsdecode(json_file)
-    json_object = _config_files().read(json_file)
+    json_object = config_files.read(json_file)
     try:
       config = cls.from_dict(json_object)
       config.validate()
@@ -198,7 +194,13 @@ class BertConfig:
       66362880
     """
     if name not in RELEASED_SIZES:
-      return cls.from_dict(_config_files().of_released(name, RELEASED_SIZES))
+      from bert.families.files import RELEASED
+
+      others = {other: model.sizes for other, model in RELEASED.items() if model.sizes}
+      if name not in others:
+        known = ", ".join([*RELEASED_SIZES, *others])
+        raise ValueError(f"No released model is called {name!r}; known: {known}.")
+      return cls.from_dict(dict(others[name]))
     vocab_size, layers, width, heads = RELEASED_SIZES[name]
     return cls(
       vocab_size=vocab_size,

@@ -5,9 +5,9 @@ Letters in shapes: B = batch size, S = sequence length, V = words, E = width of 
 
 import tensorflow as tf
 
+from bert.families import LAYER_NORM_EPSILON
 from bert.model import kernels
 from bert.model.configuration import BertConfig
-from bert.model.families import LAYER_NORM_EPSILON
 from bert.model.layers import create_initializer, layer_norm_and_dropout
 from bert.model.token_rows import TokenRows, get_shape_list
 from bert.model.variables import get_variable

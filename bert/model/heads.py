@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert.model import families, kernels
+from bert import families
+from bert.model import kernels
 from bert.model.configuration import BertConfig
 from bert.model.layers import (
   create_initializer,

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert.families import LAYER_NORM_EPSILON
 from bert.model import kernels
 from bert.model.block_notes import noted
-from bert.model.families import LAYER_NORM_EPSILON
 from bert.model.token_rows import get_shape_list
 from bert.model.variables import (
   current_store,

@@ -2,9 +2,9 @@
 
 from absl import flags, logging
 
+from bert.families import ALBERT
 from bert.model.answer_heads import KINDS, AnswerHead
 from bert.model.configuration import BertConfig
-from bert.model.families import ALBERT
 from bert.scripts import command_line, flag_groups
 from bert.scripts.run_settings import RunSettings
 from bert.tasks.squad_scores import RULES

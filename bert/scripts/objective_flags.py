@@ -8,7 +8,7 @@ from typing import Any
 
 from absl import flags
 
-from bert.model import families
+from bert import families
 from bert.model.configuration import BertConfig
 from bert.pretraining.record_checks import max_predictions_of
 from bert.scripts import flag_groups

@@ -5,9 +5,9 @@ import os
 
 from absl import logging
 
+from bert import families
 from bert.checkpoints import model_files, model_source, numpy_writer
 from bert.io import atomic_files, json_files
-from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import distill_flags, run_files, run_states
 from bert.scripts.command_line import UsageError

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert import modeling
-from bert.model import families, heads, replaced_tokens
+from bert import families, modeling
+from bert.model import heads, replaced_tokens
 from bert.model.configuration import BertConfig
 
 Features = Mapping[str, tf.Tensor]

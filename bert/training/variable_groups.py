@@ -6,7 +6,7 @@ Here names become learning rates, and values of `--freeze` become patterns. No T
 import re
 from collections.abc import Iterable
 
-from bert.model.families import FAMILIES
+from bert.families import FAMILIES
 
 # The generator of ELECTRA's pre-training is an encoder, too.
 _SCOPES = (*dict.fromkeys(family.scope for family in FAMILIES.values()), "generator")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert.checkpoints import config_files, model_files, transformers_config
-from bert.checkpoints.families import FILES
+from bert.families.files import FILES
 from bert.io import filesystem, json_files
 from bert.model.configuration import BertConfig as OriginalConfig
 from bert.transformers.folders import ModelNotFoundError, located, without_options

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert.checkpoints import model_source
-from bert.checkpoints.families import RELEASED
 from bert.checkpoints.transformers_folder import CONFIG
+from bert.families.files import RELEASED
 
 TOKENIZER_FILES = (
   *("tokenizer_config.json", "tokenizer.json", "vocab.txt", "vocab.json", "merges.txt"),

@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from bert.checkpoints.families import FILES, files_of
+from bert.families.files import FILES, files_of
 from bert.keras3.encoder import BERT
 from bert.keras3.layers import BertEmbeddings
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead

@@ -5,7 +5,7 @@
 These are the tables of `configurations.py` and `task_models.py` by the class of the configuration.
 """
 
-from bert.checkpoints.families import form
+from bert.families import form
 from bert.transformers.configurations import CONFIGS, PretrainedConfig
 from bert.transformers.models import TFPreTrainedModel
 from bert.transformers.task_models import CLASSES, class_with

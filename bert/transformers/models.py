@@ -38,13 +38,13 @@ from keras import ops
 
 from bert.checkpoints import loading as weights
 from bert.checkpoints import model_files, transformers_folder, transformers_heads
-from bert.checkpoints.families import files_of, form
+from bert.families import FAMILIES, form
+from bert.families.files import files_of
 from bert.io import filesystem, json_files
 from bert.keras3 import parts
 from bert.keras3.models import PretrainedModel
 from bert.keras3.optimization import AdamWeightDecay
 from bert.keras3.saving import float32
-from bert.model.families import FAMILIES
 from bert.transformers import configurations, losses, tf_datasets
 from bert.transformers.call_arguments import (
   ENCODER_INPUTS,

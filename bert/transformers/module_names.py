@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from bert.checkpoints.families import FILES
+from bert.families.files import FILES
 
 _FAMILIES = ("auto", *FILES)
 _KINDS = ("configuration", "modeling_tf", "tokenization")

@@ -15,7 +15,7 @@ import numpy as np
 from transformers.pipelines import document_question_answering as span_decoding
 from transformers.pipelines import token_classification as tag_decoding
 
-from bert.checkpoints.families import form
+from bert.families import form
 from bert.tasks.decoding import sigmoid, softmax
 from bert.transformers.models import TFPreTrainedModel
 from bert.transformers.task_models import AUTO_CLASSES

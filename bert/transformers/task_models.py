@@ -1,13 +1,13 @@
 """A class for each family and head: `TFBertForSequenceClassification` and so on.
 
-What a family has, `bert/checkpoints/families` says; what a head computes, `bert/keras3/models.py`.
+What a family has, `bert/families` says; what a head computes, `bert/keras3/models.py`.
 """
 
 from typing import Any, ClassVar
 
-from bert.checkpoints.families import FILES, files_of, form
+from bert.families import FAMILIES, form
+from bert.families.files import FILES, files_of
 from bert.keras3 import models as keras_models
-from bert.model.families import FAMILIES
 from bert.transformers import losses, outputs
 from bert.transformers.configurations import CONFIGS, AutoConfig, PretrainedConfig
 from bert.transformers.main_layers import registered

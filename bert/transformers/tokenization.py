@@ -20,7 +20,7 @@ import numpy as np
 from bert import tokenization
 from bert.checkpoints import finding, model_files
 from bert.checkpoints.bundle_files import CheckpointError
-from bert.checkpoints.families import FILES
+from bert.families.files import FILES
 from bert.io import filesystem, json_files, tokenizer_settings, vocabulary_kind
 from bert.text import tokenizer_json
 from bert.transformers import folders

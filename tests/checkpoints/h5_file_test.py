@@ -14,8 +14,8 @@ import pytest
 
 from bert.checkpoints import h5_file, transformers_folder, transformers_names
 from bert.checkpoints.bundle_files import CheckpointError
-from bert.checkpoints.families import FILES
 from bert.checkpoints.h5_file import open_weights
+from bert.families.files import FILES
 from tests.kit.older_weights import weight_of, write_h5
 
 KERNEL = np.arange(6, dtype=np.float32).reshape(2, 3)

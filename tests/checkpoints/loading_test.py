@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from absl import logging
 
+from bert import families
 from bert.checkpoints import loading, saving
 from bert.checkpoints.bundle_files import CheckpointError
-from bert.model import families
 from tests.kit.small_checkpoints import KERNEL, save, values_of, variables_of
 
 

@@ -9,8 +9,8 @@ import pathlib
 import pytest
 
 from bert.checkpoints import model_files, model_source, released_models
-from bert.checkpoints.families import RELEASED
 from bert.checkpoints.released_models import RELEASED_MODELS, download_model
+from bert.families.files import RELEASED
 from bert.io.http import DownloadError
 from tests.kit.web_server import tar_of, web_server, zip_of
 

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from bert.exporting import litert, token_graph
+from bert.families import FAMILIES
 from bert.model.answer_heads import AnswerHead
-from bert.model.families import FAMILIES
 from bert.model.span_head import SpanHead
 from bert.model.task_head import Head
 from bert.predicting.engines import litert as engine

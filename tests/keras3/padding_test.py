@@ -6,13 +6,13 @@ import keras
 import numpy as np
 import pytest
 
+from bert.families import FAMILIES
 from bert.keras3 import padding
 from bert.keras3.models import (
   BertForMultipleChoice,
   BertForSequenceClassification,
   BertForTokenClassification,
 )
-from bert.model.families import FAMILIES
 
 pytestmark = pytest.mark.skipif(
   keras.backend.backend() != "tensorflow", reason="padding is left out on TensorFlow alone"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.model import families, heads
+from bert import families
+from bert.model import heads
 from bert.model.variable_shapes import encoder_shapes
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel

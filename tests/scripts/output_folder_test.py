@@ -7,9 +7,9 @@ import os
 import numpy as np
 import pytest
 
+from bert import families
 from bert.checkpoints import saving
 from bert.io import atomic_files
-from bert.model import families
 from bert.model.configuration import BertConfig
 from bert.scripts import output_folder, seeds
 from bert.scripts.run_settings import RunSettings

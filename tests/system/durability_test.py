@@ -160,7 +160,8 @@ def test_content_is_on_disk_before_its_name(tmp_path, disk, writer):
 
 @pytest.mark.mutation("bert.io.download_cache:_fetch_and_build", "call sync")
 def test_a_download_is_on_disk_before_its_name(tmp_path, monkeypatch):
-  from bert.checkpoints import families, released_models
+  from bert.checkpoints import released_models
+  from bert.families import files
   from bert.io import download_cache
 
   events, rename = [], os.rename
@@ -168,7 +169,7 @@ def test_a_download_is_on_disk_before_its_name(tmp_path, monkeypatch):
   folder = (tmp_path / "models" / released_models.RELEASED_MODELS[model]).with_suffix("")
   folder.parent.mkdir(parents=True)
   with zipfile.ZipFile(folder.with_suffix(".zip"), "w") as archive:
-    for name in families.RELEASED[model].files:
+    for name in files.RELEASED[model].files:
       archive.writestr(name, b"content")
 
   def watched(source, target):

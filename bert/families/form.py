@@ -1,6 +1,6 @@
 """The form in which a family says what files hold of it: names of tensors, keys, published models.
 
-The module of a family has one `FamilyFiles`, `FILES`; `bert.checkpoints.families` lists them.
+The module of a family has one `FamilyFiles`, `FILES`; `bert.families.files` lists them.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """Files of DistilBERT (Sanh et al. 2019, arXiv:1910.01108)."""
 
-from bert.checkpoints.families import form
+from bert.families import form
 
 _LAYER_MODULES_THERE = (
   *("attention.q_lin", "attention.k_lin", "attention.v_lin"),

@@ -8,7 +8,7 @@ number of heads is in no shape, but all published models have heads of 64 (googl
 import re
 from typing import Any
 
-from bert.checkpoints.families import form
+from bert.families import form
 
 _WORDS = "electra/embeddings/word_embeddings"
 _QUERY = "encoder/layer_0/attention/self/query/kernel"
@@ -98,7 +98,7 @@ FILES = form.FamilyFiles(
       **form.BERT_DEFAULTS,
       **dict(embedding_size=128, hidden_size=256, num_attention_heads=4, intermediate_size=1024),
     },
-    # See `bert/model/families.py`.
+    # See `bert/families`.
     classes_with_hidden_layers=("ElectraForSequenceClassification", "ElectraForMultipleChoice"),
     dropout_keys=form.DROPOUT_OF_CLASSIFIERS,
     summarized_heads=(form.CHOICES,),

@@ -3,11 +3,11 @@
   files_of("albert").transformers.class_prefix     # "Albert"
   RELEASED["roberta-base"].files[-1]               # "model.safetensors"
 
-What a model of a family computes is in `bert/model/families.py`. No TensorFlow is needed here.
+What a model of a family computes is in `bert/families/__init__.py`. No TensorFlow is needed here.
 """
 
-from bert.checkpoints.families import albert, bert, distilbert, electra, roberta
-from bert.checkpoints.families.form import FamilyFiles, Released
+from bert.families import albert, bert, distilbert, electra, roberta
+from bert.families.form import FamilyFiles, Released
 
 FILES: dict[str, FamilyFiles] = {
   module.FILES.name: module.FILES for module in (bert, electra, albert, roberta, distilbert)

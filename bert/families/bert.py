@@ -1,6 +1,6 @@
 """Files of BERT (Devlin et al. 2018, arXiv:1810.04805) and of its miniatures (arXiv:1908.08962)."""
 
-from bert.checkpoints.families import form
+from bert.families import form
 
 BASE_URL = "https://storage.googleapis.com/bert_models/"
 MODEL_FILES = (

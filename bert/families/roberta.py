@@ -1,6 +1,6 @@
 """Files of RoBERTa (Liu et al. 2019, arXiv:1907.11692) and of its distilled model."""
 
-from bert.checkpoints.families import form
+from bert.families import form
 
 
 def _released(folder: str, layers: int, width: int) -> form.Released:

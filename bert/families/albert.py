@@ -1,6 +1,6 @@
 """Files of ALBERT (Lan et al. 2019, arXiv:1909.11942)."""
 
-from bert.checkpoints.families import form
+from bert.families import form
 
 _BASE_URL = "https://storage.googleapis.com/albert_models/"
 _ARCHIVE_FILES = (
