@@ -7,7 +7,7 @@
 texts; without them, the mean over the heads of each layer is drawn. Most heads look at [CLS] or
 [SEP] most of the time: --hide_special_tokens leaves them out.
 
-From Python: `bert.predicting.attention.load` returns the maps as arrays.
+From Python: `Predictor.load(..., task="attention_maps")` returns the maps as arrays.
 """
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
@@ -20,6 +20,7 @@ from absl import flags, logging
 from bert.figures import drawing
 from bert.io.wording import counted
 from bert.predicting import attention, sentence_vectors
+from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, flag_groups, output_files, path_flags, shared_flags
 from bert.training import hardware
 
@@ -44,24 +45,7 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "hide_special_tokens", False, "Leave out [CLS] and [SEP], which draw most attention."
     )
-  with flag_groups.flag_group("Model"):
-    path_flags.define(
-      "init_checkpoint",
-      None,
-      "A checkpoint, its folder, or the name of a released model.",
-      is_model=True,
-    )
-    path_flags.define("bert_config_file", None, "Its configuration. [bert_config.json beside it]")
-    path_flags.define("vocab_file", None, "Its vocabulary. [vocab.txt beside it]")
-    shared_flags.define_spm_model_file()
-    flags.DEFINE_bool(
-      "do_lower_case", True, "Whether to lower-case the text: True for uncased models."
-    )
-    flags.DEFINE_integer(
-      "max_seq_length",
-      attention.DEFAULT_LENGTH,
-      "Maximum sequence length in word pieces. Longer texts are truncated.",
-    )
+  shared_flags.define_model_flags(attention.DEFAULT_LENGTH, runs_model=False)
   flag_groups.mark_required(["text", "output_file", "init_checkpoint"])
 
 
@@ -75,14 +59,9 @@ def main(_) -> None:
   drawing.check_format(FLAGS.output_file)
   output_files.prepare([FLAGS.output_file])
   hardware.start_tensorflow()
-  attend = attention.load(
-    FLAGS.init_checkpoint,
-    FLAGS.max_seq_length if command_line.flag_was_given("max_seq_length") else None,
-    bert_config_file=FLAGS.bert_config_file,
-    vocab_file=FLAGS.spm_model_file or FLAGS.vocab_file,
-    do_lower_case=FLAGS.do_lower_case if command_line.flag_was_given("do_lower_case") else None,
-  )
-  tokens, maps = attend(FLAGS.text, FLAGS.text_pair)
+  options = shared_flags.model_options()
+  attend = Predictor.load(FLAGS.init_checkpoint, task="attention_maps", **options)
+  [(tokens, maps)] = attend([(FLAGS.text, FLAGS.text_pair)])
   hidden = _SPECIAL_TOKENS if FLAGS.hide_special_tokens else ()
   draw(maps, tokens, FLAGS.output_file, FLAGS.layer, FLAGS.head, hidden)
   logging.info("Wrote %s: %s.", FLAGS.output_file, counted(len(tokens), "word piece"))

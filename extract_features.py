@@ -28,22 +28,20 @@ The similarity of the two texts of each line, for models trained on similarity:
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
-import os
+import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from absl import flags, logging
 
-from bert.checkpoints import sentence_pooling
-from bert.exporting import model_folder
 from bert.io import filesystem, text_lines
-from bert.predicting import extraction, load_export, load_model, sentence_vectors
+from bert.predicting import load_export, sentence_vectors, text_shards, vector_files
+from bert.predicting.predictor import Predictor
 from bert.predicting.vector_files import WRITERS
 from bert.scripts import (
   command_line,
   flag_groups,
-  model_flags,
   path_flags,
   run_settings,
   runner_flags,
@@ -89,7 +87,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("batch_size", 32, "Texts in a batch; more if they are short.")
     shared_flags.define_batch_invariant_flag()
     flags.DEFINE_bool(
-      "use_one_hot_embeddings", False, "Look up words by a matrix product, which is faster on TPUs."
+      "use_one_hot_embeddings", False, "Has no effect: words are looked up by index on any device."
     )
     shared_flags.define_prediction_dtype_flag()
     shared_flags.define_engine_flags()
@@ -247,72 +245,41 @@ def model_fn_builder(
 
 def main(_) -> None:
   """Extracts vectors as the flags say."""
-  layers = check_flags()
-  is_export = load_export.is_export(FLAGS.init_checkpoint)
-  work, bert_config, tokenizer = (_of_export if is_export else _of_checkpoint)(layers)
-  if runner_flags.is_beam():
-    runner_flags.write_shards(work, needs_index=work.needs_index)
-    return
-  encoder = work.loaded(bert_config, tokenizer)
-  pairs = map(text_lines.split_pair, text_lines.read_lines(FLAGS.input_file))
+  load = functools.partial(Predictor.load, **_options(check_flags()))
+  write = functools.partial(vector_files.write_vectors, output_format=FLAGS.output_format)
   if FLAGS.similarity:
-    extraction.write_similarities(encoder.predictor, FLAGS.output_file, pairs, FLAGS.input_file)
+    write = functools.partial(vector_files.write_similarities)
+  if runner_flags.is_beam():
+    needs_index = FLAGS.similarity or FLAGS.output_format != "npz"
+    runner_flags.write_shards(text_shards.Work(load, write), needs_index)
     return
-  results = encoder.predictor.stream(_logged(pairs))
+  predictor = load()
+  lines = _logged(text_lines.read_lines(FLAGS.input_file))
   start = time.monotonic()
-  count = WRITERS[FLAGS.output_format](FLAGS.output_file, results, encoder.layout)
+  count = write(predictor, FLAGS.output_file, lines, source=FLAGS.input_file)
   seconds = time.monotonic() - start
   logging.info(
     "Wrote %s: %d texts, %.1f a second.", FLAGS.output_file, count, count / max(seconds, 1e-9)
   )
 
 
-def _of_checkpoint(layers: Sequence[int]) -> tuple[extraction.Extraction, Any, Any]:
-  """Returns what the flags say of the vectors, the configuration and the tokenizer."""
-  if FLAGS.engine not in ("auto", "tensorflow") or FLAGS.precision != "float32":
-    raise command_line.UsageError(
-      f"--engine={FLAGS.engine} --precision={FLAGS.precision}: {FLAGS.init_checkpoint} is no "
-      "export. Write one: export_hub.py --format=onnx or litert."
-    )
-  settings = model_flags.with_readable_length(run_settings.resolve(run_settings.from_flags()))
-  bert_config, tokenizer = run_settings.load_config_and_tokenizer(settings)
-  try:
-    sentence_vectors.check_layers(layers, bert_config.num_hidden_layers)
-  except ValueError as error:
-    raise command_line.UsageError(f"--layers={FLAGS.layers}: {error}") from None
-  is_none = FLAGS.similarity and FLAGS.pooling == "none"
-  pooling = sentence_pooling.choose(
-    None if is_none else FLAGS.pooling,
-    settings.init_checkpoint,
-    "mean" if FLAGS.similarity else "none",
+def _options(layers: Sequence[int]) -> dict[str, Any]:
+  """Returns the model, and options of `Predictor.load`."""
+  options = shared_flags.model_options(
+    *("init_checkpoint", "engine", "precision", "batch_size", "batch_invariant", "dtype")
   )
-  return extraction_of_flags(settings, layers, pooling), bert_config, tokenizer
-
-
-def _of_export(layers: Sequence[int]) -> tuple[extraction.Extraction, Any, Any]:
-  """As `_of_checkpoint`, of an export for another engine: the last layer, pooled."""
-  from bert import tokenization
-
-  runner_flags.check_engine()
-  try:
-    given = load_export.read_encoder(
-      FLAGS.init_checkpoint, layers, FLAGS.pooling, FLAGS.spm_model_file or FLAGS.vocab_file
-    )
-  except ValueError as error:
-    raise command_line.UsageError(f"--init_checkpoint={FLAGS.init_checkpoint}: {error}") from None
-  settings = run_settings.from_flags().replace(
-    bert_config_file=os.path.join(FLAGS.init_checkpoint, model_folder.CONFIG),
-    vocab_file=given.vocab_file,
-    do_lower_case=given.do_lower_case,
-  )
-  if "max_seq_length" not in settings.given:
-    settings = settings.replace(max_seq_length=given.max_seq_length)
-  load_model.check_length(settings.max_seq_length, given.config.longest_sequence)
-  pooling = FLAGS.pooling or given.pooling or "mean"
-  work = extraction_of_flags(settings, layers, pooling)
-  work = work._replace(engine=FLAGS.engine, precision=FLAGS.precision)
-  tokenizer = tokenization.load_tokenizer(given.vocab_file, given.do_lower_case)
-  return work, given.config, tokenizer
+  model = options.pop("init_checkpoint")
+  options |= {"model": model, "layers": layers, "pooling": FLAGS.pooling}
+  options["task"] = "vectors" if FLAGS.similarity else "features"
+  if FLAGS.similarity and FLAGS.pooling == "none":
+    options["pooling"] = None
+  if load_export.is_export(model):
+    runner_flags.check_engine()
+    return options
+  settings = run_settings.resolve(run_settings.from_flags())
+  names = ("bert_config_file", "vocab_file", "do_lower_case", "dtype")
+  options |= {name: settings.values[name] for name in names}
+  return options | {"model": settings.init_checkpoint}
 
 
 def check_flags() -> list[int]:
@@ -364,31 +331,12 @@ def parse_layers(text: str) -> list[int]:
     ) from None
 
 
-def extraction_of_flags(settings, layers: Sequence[int], pooling: str) -> extraction.Extraction:
-  """Returns what the flags say of the vectors, `settings` with the model's own answers."""
-  return extraction.Extraction(
-    settings.init_checkpoint,
-    settings.bert_config_file,
-    settings.vocab_file,
-    settings.do_lower_case,
-    tuple(layers),
-    pooling,
-    settings.max_seq_length,
-    FLAGS.batch_size,
-    FLAGS.batch_invariant,
-    settings.dtype,
-    FLAGS.use_one_hot_embeddings,
-    FLAGS.output_format,
-    FLAGS.similarity,
-  )
-
-
-def _logged(pairs: Iterable) -> Iterator:
-  """Yields the texts; logs every 10,000th."""
-  for number, pair in enumerate(pairs):
+def _logged(lines: Iterable[str]) -> Iterator[str]:
+  """Yields the lines; logs every 10,000th."""
+  for number, line in enumerate(lines):
     if number % 10000 == 0:
       logging.info("Reading text %d", number)
-    yield pair
+    yield line
 
 
 if __name__ == "__main__":

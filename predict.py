@@ -2,7 +2,7 @@
 
   python predict.py --init_checkpoint=/tmp/tickets_output --input_file=new.csv --output_file=out.csv
   python predict.py --init_checkpoint=/tmp/mrpc_output --vocab_file=vocab.txt < pairs.txt
-  python predict.py --saved_model=/tmp/squad_output/export --input_file=questions.jsonl
+  python predict.py --init_checkpoint=/tmp/squad_output/export --input_file=questions.jsonl
   python predict.py --task=vectors --init_checkpoint=uncased_L-12_H-768_A-12 < texts.txt
   python predict.py --init_checkpoint=/tmp/mrpc_export --engine=onnxruntime < pairs.txt
 
@@ -32,13 +32,12 @@ import functools
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from absl import flags, logging
 
 from bert.io import filesystem
 from bert.io.text_lines import STANDARD_STREAM, check_output_file, read_lines, written_output
-from bert.predicting import answer_lines, answer_tables, load_export, masked_words
+from bert.predicting import answer_lines, answer_tables, load_export, text_shards
 from bert.predicting.predictor import Predictor
 from bert.scripts import (
   command_line,
@@ -58,18 +57,12 @@ _TABLES = (".csv", ".tsv")
 def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Prediction"):
-    path_flags.define(
-      "saved_model",
-      None,
-      "Folder of an exported model, such as OUTPUT_DIR/export of --do_export. Without it, "
-      "--init_checkpoint names the model; for --task=answers, the OUTPUT_DIR of a run.",
-    )
     flags.DEFINE_enum(
       "task",
       "answers",
-      ["answers", "vectors", "fill_mask"],
+      ["answers", "vectors", "masked_words"],
       "answers: the task the model was fine-tuned for. vectors: one vector for each text, the mean "
-      "of the last layer. fill_mask: word pieces for each [MASK], from a pre-trained model.",
+      "of the last layer. masked_words: word pieces for each [MASK], from a pre-trained model.",
     )
     path_flags.define(
       "input_file",
@@ -104,11 +97,11 @@ def main(_) -> None:
   """Predicts line by line."""
   check_flags()
   if runner_flags.is_beam():
+    write = functools.partial(answer_lines.write_answers, result_name=_result_name())
     plugins = tuple(FLAGS.plugin.split(",")) if FLAGS.plugin else ()
-    work = answer_lines.AnswerLines(predictor_of_flags(), _result_name(), plugins)
-    runner_flags.write_shards(work)
+    runner_flags.write_shards(text_shards.Work(predictor_of_flags(), write, plugins))
     return
-  if not is_export():
+  if not load_export.is_export(FLAGS.init_checkpoint):
     hardware.start_tensorflow()
   is_interactive = FLAGS.input_file == STANDARD_STREAM and sys.stdin.isatty()
   predictor = load_predictor()
@@ -136,7 +129,7 @@ def _table_lines(predictor: Predictor, source: str) -> Iterator[bytes]:
   write = answer_tables.writer(FLAGS.output_file)
   if answer_tables.is_table(FLAGS.input_file):
     given = (FLAGS.text_a_column, FLAGS.text_b_column)
-    columns = zip(predictor.text_names, given, strict=False)
+    columns = zip(predictor.processor.inputs, given, strict=False)
     rows = answer_tables.read(
       FLAGS.input_file,
       predictor,
@@ -157,22 +150,18 @@ def _result_name() -> str | None:
   return "vector" if FLAGS.task == "vectors" else None
 
 
-def is_export() -> bool:
-  """Tells whether the model is an export for other engines than TensorFlow."""
-  return bool(FLAGS.init_checkpoint) and load_export.is_export(FLAGS.init_checkpoint)
-
-
 def check_flags() -> None:
   """Checks the flags, before anything is loaded.
 
   Raises:
-    UsageError: no model is named, or two, or the engine cannot be.
+    UsageError: no model is named, or the engine cannot be.
     OSError: `--output_file` cannot be written.
   """
-  if bool(FLAGS.saved_model) == bool(FLAGS.init_checkpoint):
-    raise command_line.UsageError("Name one model: --saved_model or --init_checkpoint.")
+  if not FLAGS.init_checkpoint:
+    raise command_line.UsageError("Name a model: --init_checkpoint.")
   run_settings.from_flags().check_at_least(1, "batch_size")
-  _check_engine()
+  if load_export.is_export(FLAGS.init_checkpoint):
+    runner_flags.check_engine()
   runner_flags.check("num_shards")
   if runner_flags.is_beam():
     _check_no_table()
@@ -181,13 +170,7 @@ def check_flags() -> None:
     check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
     if answer_tables.is_table(FLAGS.input_file) and not filesystem.exists(FLAGS.input_file):
       raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), FLAGS.input_file)
-  ignored = []
-  if FLAGS.saved_model:
-    ignored = ["bert_config_file", "vocab_file", "spm_model_file", "do_lower_case"]
-    ignored += [] if FLAGS.task == "vectors" else ["dtype"]
-    ignored += ["max_seq_length"] if FLAGS.task == "answers" else []
-  elif FLAGS.task == "answers":
-    ignored = ["bert_config_file", "do_lower_case"]
+  ignored = ("bert_config_file", "do_lower_case") if FLAGS.task == "answers" else ()
   command_line.explain_ignored_flags(dict.fromkeys(ignored, "the model has its own"))
 
 
@@ -201,24 +184,6 @@ def _check_no_table() -> None:
       )
 
 
-def _check_engine() -> None:
-  """Raises a UsageError where the engine cannot compute the model, or the task."""
-  asked = [f"--{name}={FLAGS[name].value}" for name in ("engine", "precision")]
-  is_other = FLAGS.engine not in ("auto", "tensorflow") or FLAGS.precision != "float32"
-  if FLAGS.saved_model and is_other:
-    raise command_line.UsageError(
-      f"{' '.join(asked)}: --saved_model is TensorFlow's alone. Write the model of another engine "
-      "with export_hub.py --format=onnx or litert, and name its folder as --init_checkpoint."
-    )
-  if FLAGS.task == "fill_mask" and (is_other or is_export()):
-    raise command_line.UsageError(
-      "--task=fill_mask is computed by TensorFlow, from a checkpoint: exports for other engines "
-      "have no head for masked words."
-    )
-  if is_export():
-    runner_flags.check_engine()
-
-
 def load_predictor() -> Predictor:
   """Returns the predictor of the model that the flags name."""
   return predictor_of_flags()()
@@ -226,36 +191,9 @@ def load_predictor() -> Predictor:
 
 def predictor_of_flags() -> functools.partial:
   """Returns a call, which other processes can make as well, that loads the predictor."""
-  path = FLAGS.saved_model or FLAGS.init_checkpoint
-  vocab_file = FLAGS.spm_model_file or FLAGS.vocab_file
-  options: dict[str, Any] = {
-    "batch_size": FLAGS.batch_size,
-    "batch_invariant": FLAGS.batch_invariant,
-  }
-  length_was_given = command_line.flag_was_given("max_seq_length")
-  if FLAGS.task == "answers":
-    if FLAGS.saved_model:
-      return functools.partial(Predictor.from_saved_model, path, **options)
-    if length_was_given:
-      options["max_seq_length"] = FLAGS.max_seq_length
-    options |= {"vocab_file": vocab_file, "dtype": FLAGS.dtype}
-    options |= {"engine": FLAGS.engine, "precision": FLAGS.precision}
-    return functools.partial(Predictor.load, path, **options)
-  options["max_seq_length"] = FLAGS.max_seq_length if length_was_given else None
-  if FLAGS.task == "vectors" or not FLAGS.saved_model:
-    options["dtype"] = FLAGS.dtype
-  if not FLAGS.saved_model:
-    options |= {"bert_config_file": FLAGS.bert_config_file, "vocab_file": vocab_file}
-    if command_line.flag_was_given("do_lower_case"):
-      options["do_lower_case"] = FLAGS.do_lower_case
-  if FLAGS.task == "vectors":
-    if is_export() or FLAGS.engine not in ("auto", "tensorflow"):
-      options |= {"engine": FLAGS.engine, "precision": FLAGS.precision}
-    # It also reads an exported encoder.
-    return functools.partial(Predictor.from_checkpoint, path, **options)
-  if FLAGS.saved_model:
-    return functools.partial(masked_words.from_saved_model, path, **options)
-  return functools.partial(masked_words.from_checkpoint, path, **options)
+  options = shared_flags.model_options("task", "batch_size", "batch_invariant", "dtype")
+  options |= {"engine": FLAGS.engine, "precision": FLAGS.precision}
+  return functools.partial(Predictor.load, FLAGS.init_checkpoint, **options)
 
 
 if __name__ == "__main__":

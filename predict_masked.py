@@ -12,20 +12,17 @@ per line:
   python predict_masked.py --init_checkpoint=uncased_L-12_H-768_A-12 \\
     --input_file=texts.txt --output_file=answers.jsonl
 
---saved_model reads an exported encoder with .mlm instead of a checkpoint, and needs no other file.
-
-From Python: `bert.predicting.masked_words.from_checkpoint`.
+From Python: `Predictor.load(..., task="masked_words")`.
 """
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from absl import flags
 
 from bert.io import text_lines
-from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
 from bert.training import hardware
@@ -46,9 +43,6 @@ def define_flags() -> None:
     flags.DEFINE_integer("top_k", 5, "Number of word pieces for each [MASK].")
     flags.DEFINE_integer("batch_size", 32, "Number of texts in a batch.")
     shared_flags.define_prediction_dtype_flag()
-    path_flags.define(
-      "saved_model", None, "An exported encoder with .mlm, in place of --init_checkpoint."
-    )
   shared_flags.define_model_flags(runs_model=False)
 
 
@@ -58,7 +52,10 @@ def main(_) -> None:
   hardware.start_tensorflow()
   # At a terminal, returns a result before the next line is read.
   is_interactive = not FLAGS.text and FLAGS.input_file == "-" and sys.stdin.isatty()
-  results = load_predictor(1 if is_interactive else 1024).stream(read_questions())
+  predictor = load_predictor()
+  if is_interactive:
+    predictor.chunk_size = 1
+  results = predictor.stream(*read_texts())
   if FLAGS.output_file:
     with text_lines.written_output(FLAGS.output_file) as writer:
       for result in results:
@@ -75,50 +72,37 @@ def check_flags() -> None:
     UsageError: a flag is missing or has an invalid value.
     OSError: `--output_file` cannot be written.
   """
-  if not FLAGS.init_checkpoint and not FLAGS.saved_model:
-    raise command_line.UsageError("Name a model: --init_checkpoint or --saved_model.")
-  if FLAGS.init_checkpoint and FLAGS.saved_model:
-    raise command_line.UsageError("Name one model: --init_checkpoint or --saved_model, not both.")
+  if not FLAGS.init_checkpoint:
+    raise command_line.UsageError("Name a model: --init_checkpoint.")
   if FLAGS.text and command_line.flag_was_given("input_file"):
     raise command_line.UsageError("--text and --input_file exclude each other.")
   run_settings.from_flags().check_at_least(1, "top_k", "batch_size")
   if FLAGS.output_file:
     text_lines.check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
-  if FLAGS.saved_model:
-    brings = "an exported encoder has its own"
-    names = ("bert_config_file", "vocab_file", "spm_model_file", "do_lower_case", "dtype")
-    command_line.explain_ignored_flags(dict.fromkeys(names, brings))
 
 
-def load_predictor(chunk_size: int) -> Predictor:
+def load_predictor() -> Predictor:
   """Returns the predictor of the model that the flags name."""
-  length_was_given = command_line.flag_was_given("max_seq_length")
-  options = {
-    "top_k": FLAGS.top_k,
-    "max_seq_length": FLAGS.max_seq_length if length_was_given else None,
-    "batch_size": FLAGS.batch_size,
-    "chunk_size": chunk_size,
-  }
-  if FLAGS.saved_model:
-    return masked_words.from_saved_model(FLAGS.saved_model, **options)
-  given = command_line.flag_was_given("do_lower_case")
-  return masked_words.from_checkpoint(
-    FLAGS.init_checkpoint,
-    bert_config_file=FLAGS.bert_config_file,
-    vocab_file=FLAGS.spm_model_file or FLAGS.vocab_file,
-    do_lower_case=FLAGS.do_lower_case if given else None,
-    dtype=FLAGS.dtype,
-    **options,
-  )
+  options = shared_flags.model_options("top_k", "batch_size", "dtype")
+  return Predictor.load(FLAGS.init_checkpoint, task="masked_words", **options)
 
 
-def read_questions() -> Iterator[masked_words.Question]:
-  """Yields the texts of `--text`, or of the lines of `--input_file` that are not empty."""
-  lines: Iterable[str] = FLAGS.text or text_lines.read_lines(FLAGS.input_file)
+def read_texts() -> tuple[Iterator[tuple[str, str | None]], Callable[[int], str]]:
+  """Returns the texts of `--text`, or of the lines of `--input_file` that are not empty.
+
+  And a function that says where the n-th of those that were read is from.
+  """
   name = "--text" if FLAGS.text else FLAGS.input_file
-  for number, line in enumerate(lines, start=1):
-    if line.strip():
-      yield masked_words.Question(*text_lines.split_pair(line), source=f"{name}, line {number}")
+  lines: Iterable[str] = FLAGS.text or text_lines.read_lines(FLAGS.input_file)
+  places = []
+
+  def texts():
+    for number, line in enumerate(lines, start=1):
+      if line.strip():
+        places.append(number)
+        yield text_lines.split_pair(line)
+
+  return texts(), lambda count: text_lines.place(name, places[count - 1])
 
 
 def to_table(result: dict) -> str:

@@ -7,7 +7,7 @@
 Your own data: train, dev and test .csv, .tsv or .jsonl with the columns text_a, text_b and score
 (0 to 1, or --min_score and --max_score), for --loss=cosine; or text_a and text_b that belong
 together, for --loss=in_batch_negatives, with texts that do not in a column `negative`, if you like.
-The vectors: extract_features.py --similarity, predict.py --task=vectors, Predictor.from_checkpoint.
+The vectors: extract_features.py --similarity, predict.py --task=vectors, Predictor.load.
 """
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing

@@ -3,7 +3,7 @@
   python benchmarks/batch_invariance.py --weights=uncased_L-12_H-768_A-12 \\
     --text_file=glue/MRPC/train.tsv --texts=5000
 
-Texts are read as by text_vectors.py. With `Predictor.from_checkpoint(..., batch_invariant=True)`
+Texts are read as by text_vectors.py. With `Predictor.load(..., batch_invariant=True)`
 they are encoded for each of `--batch_sizes` in three orders: the file's, reversed, and shuffled.
 The program counts the texts whose vectors have not always the same bits, and, for comparison, how
 many there are without `batch_invariant`, of the same batch sizes. Then it measures both in turn, at
@@ -81,8 +81,9 @@ def _orders(count):
 def _encoder(args, batch_size, is_invariant):
   from bert.predicting.predictor import Predictor
 
-  return Predictor.from_checkpoint(
+  return Predictor.load(
     args.weights,
+    task="vectors",
     pooling="mean",
     max_seq_length=args.max_seq_length,
     batch_size=batch_size,

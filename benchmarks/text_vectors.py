@@ -6,7 +6,7 @@
 Texts of mixed length are the last two columns of a tab-separated file, or the lines of any other.
 All systems have the same weights, tokens (at most `--max_seq_length`) and threads:
 
-  ours, float32 / bfloat16     Predictor.from_checkpoint(weights, pooling="mean")
+  ours, float32 / bfloat16     Predictor.load(weights, task="vectors", pooling="mean")
   ours, ENGINE ...             the same with `engine`, of `export_hub.py --format=onnx --int8`
   pipeline                     transformers as users write it: pipeline("feature-extraction") in
                                batches of 32, each padded to its longest in the given order

@@ -105,8 +105,9 @@ def correlation(pairs: Sequence[Pair], encode: Encode) -> float:
 def _predictor(context: Context, config_file: pathlib.Path) -> Encode:
   from bert.predicting.predictor import Predictor
 
-  encode = Predictor.from_checkpoint(
+  encode = Predictor.load(
     str(context.weights),
+    task="vectors",
     bert_config_file=str(config_file),
     pooling="mean",
     max_seq_length=_MAX_PIECES,

@@ -118,7 +118,7 @@ def _judged(case: Case, expected: np.ndarray, found: np.ndarray, exact: np.ndarr
 def _encoder(context: Context, pooling: str):
   from bert.predicting.predictor import Predictor
 
-  return Predictor.from_checkpoint(str(context.weights), pooling=pooling)
+  return Predictor.load(str(context.weights), task="vectors", pooling=pooling)
 
 
 def _compared(name: str, expected: np.ndarray, found: np.ndarray, limit: float) -> Case:

@@ -136,7 +136,7 @@ def encode(trained):
   """The classifier's body as a predictor of vectors."""
   from bert.predicting.predictor import Predictor
 
-  return Predictor.from_checkpoint(trained, max_seq_length=16)
+  return Predictor.load(trained, task="vectors", max_seq_length=16)
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +144,7 @@ def answer(exported):
   """The classifier's SavedModel as a predictor of labels."""
   from bert.predicting.predictor import Predictor
 
-  return Predictor.from_saved_model(exported, batch_size=4)
+  return Predictor.load(exported, batch_size=4)
 
 
 @pytest.fixture(scope="session")
@@ -166,9 +166,9 @@ def pretrained_encoder(tmp_path_factory) -> str:
 @pytest.fixture(scope="session")
 def fill(pretrained):
   """It as a predictor of masked words."""
-  from bert.predicting import masked_words
+  from bert.predicting.predictor import Predictor
 
-  return masked_words.from_checkpoint(pretrained, top_k=3, max_seq_length=16)
+  return Predictor.load(pretrained, task="masked_words", top_k=3, max_seq_length=16)
 
 
 @pytest.fixture(scope="session")

@@ -112,7 +112,7 @@ def test_its_folder_is_one_of_run_classifier(student, mrpc, tmp_path):
   script.run_well(**flags, init_checkpoint=out, output_dir=tmp_path / "out", do_predict=True)
   copied = shutil.copytree(out, tmp_path / "copied")
   script.run_well(**flags, output_dir=copied, do_eval=True)
-  [answer] = Predictor.from_run(out)([("the film was good", "the film")])
+  [answer] = Predictor.load(out)([("the film was good", "the film")])
   assert answer["label"] in ("0", "1")
 
 

@@ -288,9 +288,12 @@ def test_the_same_bits_for_every_batch_size(model, original_way, tmp_path, outpu
 
 def test_chunks_fit_into_memory():
   base = BertConfig(vocab_size=30522)
-  assert sentence_vectors.chunk_that_fits(base, 4, "none", 128, 32) == 170  # 1.5 MiB for each text
-  assert sentence_vectors.chunk_that_fits(base, 4, "none", 512, 64) == 64  # a batch at least
-  assert sentence_vectors.chunk_that_fits(base, 1, "mean", 512, 32) == 2048
+  for sizes, expected in (
+    ((4, "none", 128, 32), 170),  # 1.5 MiB for each text
+    ((4, "none", 512, 64), 64),  # a batch at least
+    ((1, "mean", 512, 32), 2048),
+  ):
+    assert sentence_vectors.batching(base, *sizes).chunk_size == expected
 
 
 @pytest.mark.slow
@@ -366,7 +369,7 @@ def test_similarity_of_the_texts_of_a_line(model, tmp_path):
   stdin = "\n".join(f"{a} ||| {b}" for a, b in pairs).encode()
   flags = {**model, "input_file": "-", "layers": "-1", "similarity": True}
   out = run_well(**flags, output_file="-", stdin=stdin)
-  encode = Predictor.from_checkpoint(str(model["init_checkpoint"]), max_seq_length=16)
+  encode = Predictor.load(str(model["init_checkpoint"]), task="vectors", max_seq_length=16)
   lines = list(map(json.loads, out.splitlines()))
   assert [line["linex_index"] for line in lines] == [0, 1, 2]
   for line, pair in zip(lines, pairs, strict=True):
@@ -388,11 +391,11 @@ def test_similarity_of_the_texts_of_a_line(model, tmp_path):
   [
     ({"layers": "-1,top"}, "--layers=-1,top: whole numbers with commas"),
     ({"layers": ""}, "--layers=: whole numbers"),
-    ({"layers": "-5"}, "--layers=-5: there is no layer -5: the model has 4"),
-    ({"layers": "1,4"}, "--layers=1,4: there is no layer 4"),
+    ({"layers": "-5"}, "there is no layer -5: the model has 4"),
+    ({"layers": "1,4"}, "there is no layer 4"),
     ({"batch_size": 0}, "--batch_size=0: must be at least 1"),
     ({"max_seq_length": 2}, "--max_seq_length=2: must be at least 3"),
-    ({"max_seq_length": 33}, "only trained up to sequence length 32"),
+    ({"max_seq_length": 33}, "max_seq_length is 33, but must be from 3 to 32"),
     ({"use_tpu": True}, "--use_tpu: features are extracted on this machine's GPU or CPU"),
     ({"output_file": "-", "output_format": "npz"}, "--output_format=npz needs an --output_file"),
     ({"output_file": "gs://x/y", "output_format": "npz"}, "npz is written to a local disk only"),

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from bert import predict_masked
-from bert.predicting import masked_words
+from bert.predicting.predictor import Predictor
 from tests.kit.filters import Terminal, run_filter
 from tests.kit.masked_lm import tokens_of
 from tests.kit.script_runs import check_help
@@ -33,21 +33,10 @@ def test_a_table_of_given_texts(pretrained, fill):
   assert lines[3] == "the [MASK] sat"
 
 
-@pytest.mark.parametrize(
-  ("flag", "source"),
-  [
-    ("init_checkpoint", "stdin"),
-    ("saved_model", "file"),
-    pytest.param("init_checkpoint", "file", marks=pytest.mark.ci),
-    pytest.param("saved_model", "stdin", marks=pytest.mark.ci),
-  ],
-)
-def test_lines_in_json_out(pretrained, pretrained_encoder, fill, tmp_path, source, flag):
+@pytest.mark.parametrize("source", ["stdin", "file"])
+def test_lines_in_json_out(pretrained, fill, tmp_path, source):
   content = b"the [MASK] sat\n\nthe cat ||| on the [MASK]\n"
-  flags = {
-    flag: pretrained if flag == "init_checkpoint" else pretrained_encoder,
-    "max_seq_length": 16,
-  }
+  flags = {"init_checkpoint": pretrained, "max_seq_length": 16}
   if source == "file":
     (tmp_path / "in.txt").write_bytes(content)
     flags["input_file"] = tmp_path / "in.txt"
@@ -57,17 +46,15 @@ def test_lines_in_json_out(pretrained, pretrained_encoder, fill, tmp_path, sourc
   results = list(map(json.loads, out.read_text().splitlines()))
   expected = fill(["the [MASK] sat", ("the cat", "on the [MASK]")])
   assert list(map(tokens_of, results)) == list(map(tokens_of, expected))
-  assert ("next_sentence" in results[1]) == (flag == "init_checkpoint")
+  assert results[1]["next_sentence"] == pytest.approx(expected[1]["next_sentence"])
 
 
 @pytest.mark.ci
 def test_who_types_is_answered_line_by_line(pretrained, monkeypatch):
   sizes = []
-  load = masked_words.from_checkpoint
+  stream = Predictor.stream
   monkeypatch.setattr(
-    masked_words,
-    "from_checkpoint",
-    lambda *args, **options: sizes.append(options["chunk_size"]) or load(*args, **options),
+    Predictor, "stream", lambda self, *args: sizes.append(self.chunk_size) or stream(self, *args)
   )
   flags = {"init_checkpoint": pretrained, "max_seq_length": 16}
   run_filter(predict_masked, b"[MASK]", **flags)
@@ -79,8 +66,7 @@ def test_who_types_is_answered_line_by_line(pretrained, monkeypatch):
 @pytest.mark.parametrize(
   ("flags", "message"),
   [
-    ({"init_checkpoint": None}, "Name a model: --init_checkpoint or --saved_model."),
-    ({"saved_model": "x"}, "not both"),
+    ({"init_checkpoint": None}, "Name a model: --init_checkpoint."),
     ({"text": "[MASK]", "input_file": "x"}, "--text and --input_file exclude each other"),
     ({"top_k": 0}, "--top_k=0: must be at least 1"),
     ({"batch_size": 0}, "--batch_size=0: must be at least 1"),
@@ -115,8 +101,8 @@ def test_help_is_quick_and_complete(tmp_path):
   check_help(predict_masked, tmp_path, {"Texts and answers", "Model"})
 
 
-@pytest.mark.parametrize("flag", ["init_checkpoint", "saved_model"])
-def test_without_a_length_the_model_reads_what_it_can(pretrained, pretrained_encoder, flag):
-  model = {"init_checkpoint": pretrained, "saved_model": pretrained_encoder}[flag]
-  code, out, err = run_filter(predict_masked, argv=["--text=the [MASK] sat"], **{flag: model})
+def test_without_a_length_the_model_reads_what_it_can(pretrained):
+  code, out, err = run_filter(
+    predict_masked, argv=["--text=the [MASK] sat"], init_checkpoint=pretrained
+  )
   assert (code, out.splitlines()[0]) == (None, "the [MASK] sat"), err

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert import predict
-from bert.predicting import load_model, predictor
+from bert.predicting import servable
 from tests.kit.filters import run_filter
 from tests.kit.script_runs import check_help
 
@@ -23,7 +23,7 @@ def test_lines_in_json_out(exported, answer, tmp_path):
     "päť",
   ]
   (tmp_path / "in.txt").write_text("\n".join(lines), encoding="utf-8")
-  code, printed, err = run_filter(predict, saved_model=exported, input_file=tmp_path / "in.txt")
+  code, printed, err = run_filter(predict, init_checkpoint=exported, input_file=tmp_path / "in.txt")
   assert code is None, err
   results = list(map(json.loads, printed.splitlines()))
   assert len(results) == len(lines)
@@ -34,7 +34,7 @@ def test_lines_in_json_out(exported, answer, tmp_path):
   assert "päť" in printed, "text is written as it is"
   stdin = (tmp_path / "in.txt").read_bytes()
   code, _, err = run_filter(
-    predict, stdin, saved_model=exported, output_file=tmp_path / "out.jsonl"
+    predict, stdin, init_checkpoint=exported, output_file=tmp_path / "out.jsonl"
   )
   assert code is None, err
   assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == printed
@@ -43,7 +43,7 @@ def test_lines_in_json_out(exported, answer, tmp_path):
 def test_tables_in_tables_out(exported, answer, trained, encode, tmp_path):
   (tmp_path / "in.csv").write_text('id,text,label\n7,"good, film",\n8,bad,x\n')
   files = {"input_file": tmp_path / "in.csv", "output_file": tmp_path / "out.csv"}
-  code, _, err = run_filter(predict, saved_model=exported, **files)
+  code, _, err = run_filter(predict, init_checkpoint=exported, **files)
   assert code is None, err
   with open(tmp_path / "out.csv", newline="") as file:
     found = list(csv.DictReader(file))
@@ -60,18 +60,18 @@ def test_tables_in_tables_out(exported, answer, trained, encode, tmp_path):
   vectors = [json.loads(line)["vector"] for line in printed.splitlines()]
   np.testing.assert_allclose(vectors, encode(["good, film", "bad"]), atol=1e-5)
   files = {"output_file": tmp_path / "lines.csv"}
-  code, _, err = run_filter(predict, b"good\nbad\n", saved_model=exported, **files)
+  code, _, err = run_filter(predict, b"good\nbad\n", init_checkpoint=exported, **files)
   assert code is None, err
   assert (tmp_path / "lines.csv").read_text().startswith("text,prediction,probability_")
 
 
 def test_faults_of_tables_are_told(exported, tmp_path):
   (tmp_path / "in.csv").write_text("id,review\n7,good\n")
-  code, printed, err = run_filter(predict, saved_model=exported, input_file=tmp_path / "in.csv")
+  code, printed, err = run_filter(predict, init_checkpoint=exported, input_file=tmp_path / "in.csv")
   assert (code, printed) == (1, "")
   assert "in.csv, line 1: column 'text_a' is not in the header, which has id, review." in err
   assert "Then give --text_a_column=review." in err
-  code, _, err = run_filter(predict, saved_model=exported, input_file=tmp_path / "no.csv")
+  code, _, err = run_filter(predict, init_checkpoint=exported, input_file=tmp_path / "no.csv")
   assert (code, f"{tmp_path}/no.csv" in err, "data_dir" in err) == (1, True, False)
   flags = {"runner": "beam", "input_file": tmp_path / "in.csv", "output_file": "x"}
   code, _, err = run_filter(predict, init_checkpoint="x", **flags)
@@ -100,7 +100,7 @@ def test_vectors_of_lines(trained, encode):
 def test_the_same_bits_in_every_batch(trained, exported, task):
   lines = [b"the film", b"good ||| bad", b"", b"the film was good , good , good ."]
   flags = {"vectors": {"init_checkpoint": trained, "max_seq_length": 16}}
-  flags = {"task": task, **flags.get(task, {"saved_model": exported}), "batch_invariant": True}
+  flags = {"task": task, **flags.get(task, {"init_checkpoint": exported}), "batch_invariant": True}
 
   def run(lines, batch_size):
     code, printed, err = run_filter(predict, b"\n".join(lines), **flags, batch_size=batch_size)
@@ -112,26 +112,23 @@ def test_the_same_bits_in_every_batch(trained, exported, task):
 
 def test_an_item_that_does_not_fit_is_named_by_its_line(exported, tmp_path):
   (tmp_path / "in.txt").write_text('good\n{"text_a": "good", "text": "bad"}\n')
-  code, _, err = run_filter(predict, saved_model=exported, input_file=tmp_path / "in.txt")
+  code, _, err = run_filter(predict, init_checkpoint=exported, input_file=tmp_path / "in.txt")
   assert (code, f"{tmp_path}/in.txt, line 2: " in err) == (1, True)
   assert "does not fit this model, whose inputs are text_a, text_b" in err
 
 
 def test_no_line_at_all_is_said(exported, tmp_path):
-  code, printed, err = run_filter(predict, b"", saved_model=exported)
+  code, printed, err = run_filter(predict, b"", init_checkpoint=exported)
   assert (code, printed) == (None, "")
   assert "standard input has no line: nothing was predicted." in err
-
-
-def test_one_model_is_named(exported, trained):
-  code, _, err = run_filter(predict, saved_model=exported, init_checkpoint=trained)
-  assert (code, "Name one model" in err) == (1, True)
 
 
 def test_a_file_appears_whole_or_not_at_all(exported, tmp_path):
   (tmp_path / "out.jsonl").write_text("old\n")
   bad = b"good\n\xff\n"
-  code, _, err = run_filter(predict, bad, saved_model=exported, output_file=tmp_path / "out.jsonl")
+  code, _, err = run_filter(
+    predict, bad, init_checkpoint=exported, output_file=tmp_path / "out.jsonl"
+  )
   assert code == 1
   assert "ERROR: standard input, line 2: byte 0xff is not UTF-8." in err
   assert (tmp_path / "out.jsonl").read_text() == "old\n"
@@ -139,16 +136,15 @@ def test_a_file_appears_whole_or_not_at_all(exported, tmp_path):
 
 
 def test_wrong_paths_are_told_before_anything_is_loaded(exported, tmp_path, monkeypatch):
-  monkeypatch.setattr(load_model, "load_signature", None)
-  monkeypatch.setattr(predictor, "load_signature", None)
+  monkeypatch.setattr(servable, "find", None)
   code, _, err = run_filter(
-    predict, saved_model=exported, output_file=tmp_path / "no" / "out.jsonl"
+    predict, init_checkpoint=exported, output_file=tmp_path / "no" / "out.jsonl"
   )
   assert (code, "there is no folder" in err) == (1, True)
-  code, _, err = run_filter(predict, saved_model=exported, output_file=tmp_path)
+  code, _, err = run_filter(predict, init_checkpoint=exported, output_file=tmp_path)
   assert (code, "is a folder; name a file in it" in err) == (1, True)
   code, _, err = run_filter(predict)
-  assert (code, "Name one model: --saved_model or --init_checkpoint." in err) == (1, True)
+  assert (code, "Name a model: --init_checkpoint." in err) == (1, True)
 
 
 def test_help_is_quick_and_complete(tmp_path):

@@ -186,7 +186,7 @@ def test_the_exported_model_tags_texts(trained, tmp_path):
   values = trained.copied_to(tmp_path)
   run_well(**values, do_export=True)
   texts = [line["text"] for line in json_lines(trained.out / "predictions.jsonl")]
-  found = Predictor.from_saved_model(str(tmp_path / "out" / "export"))(texts)
+  found = Predictor.load(str(tmp_path / "out" / "export"))(texts)
   ours = conll_files.read_conll(trained.out / "predictions.conll").examples
   for text, answer, example in zip(texts, found, ours, strict=True):
     assert answer["words"] == example.words

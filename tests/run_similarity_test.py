@@ -173,7 +173,7 @@ def test_every_reader_takes_the_folder_with_its_pooling(trained, tmp_path):
   (tmp_path / "one.txt").write_text("a saw ||| a nail\na saw\n")
   error = Script(predict).error_of(**{**flags, "input_file": tmp_path / "one.txt"})
   assert "one.txt, line 2: 'a saw' is one text, but this model compares two" in error
-  encode = Predictor.from_checkpoint(str(trained.out), max_seq_length=16)
+  encode = Predictor.load(str(trained.out), task="vectors", max_seq_length=16)
   first, second = (np.stack(encode([pair[i] for pair in pairs])) for i in range(2))
   np.testing.assert_allclose(cosine_similarity(first, second), expected, rtol=0, atol=1e-5)
   Script(extract_features).run_well(
@@ -189,13 +189,13 @@ def test_the_export_compares_and_encodes(trained, tmp_path):
   run_well(**values, do_export=True)
   rows = tiny_pairs.pairs(NUM_TEST, 3)
   pairs = [(row["text_a"], row["text_b"]) for row in rows]
-  compare = Predictor.from_saved_model(str(tmp_path / "out" / "export"))
+  compare = Predictor.load(str(tmp_path / "out" / "export"))
   found = [each["similarity"] for each in compare(pairs)]
   np.testing.assert_allclose(found, similarities(trained.out), rtol=0, atol=1e-5)
   task = tf.saved_model.load(str(tmp_path / "out" / "export" / "task"))
   texts = [*(a for a, _ in pairs), "", "she takes the plum " * 9]
   vectors = task.signatures["vectors"](text=tf.constant(texts))["vector"]
-  encode = Predictor.from_checkpoint(str(trained.out), max_seq_length=16)
+  encode = Predictor.load(str(trained.out), task="vectors", max_seq_length=16)
   np.testing.assert_allclose(vectors, np.stack(encode(texts)), rtol=0, atol=1e-5)
 
 
@@ -212,7 +212,7 @@ def test_it_becomes_a_folder_of_sentence_transformers(trained, tmp_path):
   }
   texts = ["she takes the plum", "a saw ."]
   ours, theirs = (
-    Predictor.from_checkpoint(str(folder), max_seq_length=16)(texts)
+    Predictor.load(str(folder), task="vectors", max_seq_length=16)(texts)
     for folder in (trained.out, tmp_path / "st")
   )
   np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-6)

@@ -56,8 +56,8 @@ class Soak:
       self._folder / "data_run_classifier/vocab.txt",
     )
     for model in (
-      predictor.Predictor.from_saved_model(str(out / "export")),
-      predictor.Predictor.from_run(str(out), vocab_file=str(vocabulary)),
+      predictor.Predictor.load(str(out / "export")),
+      predictor.Predictor.load(str(out), vocab_file=str(vocabulary)),
     ):
       assert len(model([("a", "b")] * 5)) == 5
 

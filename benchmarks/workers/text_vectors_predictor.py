@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent))
 from serving import serve
 
 from bert.checkpoints import finding, load_report, reading
-from bert.predicting import load_model
+from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
 from bert.predicting.sentence_vectors import text_features
 
@@ -30,7 +30,8 @@ class Vectors:
       source, given = self._weights, {"dtype": precision}
     else:
       source, given = self._exports, {"engine": engine, "precision": precision}
-    return Predictor.from_checkpoint(source, max_seq_length=self._length, pooling="mean", **given)
+    given |= {"task": "vectors", "max_seq_length": self._length, "pooling": "mean"}
+    return Predictor.load(source, **given)
 
   def _vectors(self, way):
     way = tuple(way)
@@ -57,7 +58,7 @@ class Vectors:
 
   def lengths(self):
     """Tokens of each text."""
-    _, tokenizer, _ = load_model.load_model(self._weights, max_seq_length=self._length)
+    _, tokenizer, _ = load_run.load_model(self._weights, max_seq_length=self._length)
     rows = (text_features(tokenizer, text, self._length) for text in self._texts)
     return [len(row["input_ids"]) for row in rows]
 

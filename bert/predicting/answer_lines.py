@@ -6,15 +6,11 @@
 A line is a text, two texts with ` ||| ` between them, or a JSON object with the inputs by name.
 """
 
-import functools
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
 
 from bert.io import text_lines
-from bert.predicting import text_shards
 from bert.predicting.predictor import Predictor
-from bert.tasks import kinds
 
 Item = str | tuple[str, ...] | dict
 
@@ -40,35 +36,23 @@ def json_lines(
     yield text_lines.to_json({result_name: result} if result_name else result)
 
 
-class AnswerLines(NamedTuple):
-  """The work of `predict.py` on a shard; a `text_shards.Work`."""
-
-  load_predictor: functools.partial  # without arguments it returns the predictor
-  result_name: str | None  # see `json_lines`
-  plugins: tuple[str, ...] = ()  # files of tasks of one's own
-
-  def load(self) -> Predictor:
-    """See `text_shards.Work`."""
-    kinds.load_plugins(*self.plugins)
-    return self.load_predictor()
-
-  def write(self, model: Predictor, path: str, lines: text_shards.ShardLines, first_index) -> int:
-    """See `text_shards.Work`; lines of JSON have no index."""
-    del first_index
-    count = 0
-    with text_lines.written_output(path) as writer:
-      for line in json_lines(model, lines, lines.place, self.result_name):
-        writer.write(line)
-        count += 1
-    return count
-
-  def facts(self) -> dict[str, Any]:
-    """See `text_shards.Work`."""
-    load = self.load_predictor
-    return {
-      "model": text_shards.identity(*map(str, load.args), *self.plugins),
-      "settings": [load.func.__qualname__, load.args, load.keywords, self.result_name],
-    }
+def write_answers(
+  predictor: Predictor,
+  path: str,
+  lines: Iterable[str],
+  first_index: int = 0,
+  *,
+  source: text_lines.Source,
+  result_name: str | None = None,
+) -> int:
+  """Writes and counts the results of lines, see `text_shards.Work`; they have no index."""
+  del first_index
+  count = 0
+  with text_lines.written_output(path) as writer:
+    for line in json_lines(predictor, lines, source, result_name):
+      writer.write(line)
+      count += 1
+  return count
 
 
 # ---------------------------------------------------------------------------------------------

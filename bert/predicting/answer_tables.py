@@ -98,8 +98,9 @@ class _Columns:
   """Finds the columns of a model's texts."""
 
   def __init__(self, predictor: Predictor, given: Mapping[str, Column], header: bool | None):
-    self._inputs, self._lists = predictor.text_names, predictor.list_names
-    self._recorded = predictor.texts_in
+    processor = predictor.processor
+    self._inputs, self._lists = processor.inputs, processor.list_inputs
+    self._recorded = processor.texts_in
     self._given, self._header = given, header
     self._found: tuple[Any, dict[str, int]] = (None, {})  # the last names, and their columns
 

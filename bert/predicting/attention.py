@@ -1,7 +1,7 @@
 """Attention maps: the attention of each word piece to every other, per layer and head.
 
-  attend = load("uncased_L-12_H-768_A-12")
-  tokens, maps = attend("The cat sat on the mat.")      # float32 [L, N, S, S]
+  attend = Predictor.load("uncased_L-12_H-768_A-12", task="attention_maps")
+  [(tokens, maps)] = attend("The cat sat on the mat.")      # float32 [L, N, S, S]
 
 The encoder does not store its maps, to save time and memory. They are computed again here from
 the input of each layer, with its queries and keys.
@@ -12,14 +12,13 @@ W = hidden size.
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from absl import logging
 
 from bert.predicting import sentence_vectors
-from bert.predicting.load_model import load_graph, load_model, readable_length
 from bert.predicting.processors import ItemRows, Processor
 
 DEFAULT_LENGTH = 64
@@ -68,50 +67,8 @@ def _heads(bert_config, states, scope: str):
   return tf.transpose(split, [0, 2, 1, 3])
 
 
-def load(
-  init_checkpoint: str, max_seq_length: int | None = 512, **options
-) -> Callable[..., tuple[list[str], np.ndarray]]:
-  """Returns a function that gives the maps of a text or of a pair of texts.
-
-  Texts longer than `max_seq_length` tokens are truncated; None is `DEFAULT_LENGTH`, or fewer where
-  the model can read no more. The other arguments are those of `load_model.load_model`.
-
-  Returns:
-    `attend(text, text_pair=None)` -> the S word pieces, and float32 `[L, N, S, S]`.
-
-  Raises:
-    ValueError: files are missing, or do not belong together.
-  """
-  config, tokenizer, prefix = load_model(init_checkpoint, max_seq_length=max_seq_length, **options)
-  max_seq_length = readable_length(max_seq_length, config.longest_sequence, DEFAULT_LENGTH)
-  function = load_engine(config, prefix)
-
-  def attend(text: str, text_pair: str | None = None):
-    item = text if text_pair is None else (text, text_pair)
-    features = sentence_vectors.text_features(tokenizer, item, max_seq_length)
-    if len(features["tokens"]) == max_seq_length:
-      whole = len(sentence_vectors.text_features(tokenizer, item, sys.maxsize)["tokens"])
-      if whole > max_seq_length:
-        logging.warning(
-          "The text has %d word pieces; the first max_seq_length = %d are read.",
-          *(whole, max_seq_length),
-        )
-    batch = {name: np.array([features[name]], np.int32) for name in sentence_vectors.INPUTS}
-    return features["tokens"], function(batch)["maps"].numpy()[0]
-
-  return attend
-
-
-def load_engine(config, prefix: str):
-  """Loads what computes all maps of a batch: `maps`, float32 `[B, L, N, S, S]`.
-
-  Args:
-    config: of the model, a `BertConfig`.
-    prefix: of its checkpoint.
-
-  Returns:
-    A `load_model.LoadedFunction`.
-  """
+def graph(config):
+  """Returns a graph function for `engines.tensorflow.load_graph`: `maps`, `[B, L, N, S, S]`."""
 
   def build(features):
     from bert.modeling import BertModel
@@ -119,8 +76,33 @@ def load_engine(config, prefix: str):
     model = BertModel(config, False, *(features[name] for name in sentence_vectors.INPUTS))
     return {"maps": attention_maps(config, model, features["input_mask"])}
 
-  # No map depends on the pooler, which some checkpoints lack.
-  return load_graph(build, sentence_vectors.INPUTS, prefix, optional=("bert/pooler/",))
+  return build
+
+
+class MapsProcessor(Processor):
+  """A text or a pair to its S word pieces, and float32 `[L, N, S, S]`."""
+
+  def __init__(self, tokenizer, max_seq_length: int):
+    """Takes a tokenizer, and the most tokens of a text; of longer ones, a warning says so."""
+    self.max_seq_length = max_seq_length
+    self._tokenizer = tokenizer
+
+  def featurize(self, item):
+    """See `Processor`."""
+    row = sentence_vectors.text_features(self._tokenizer, item, self.max_seq_length)
+    if len(row["tokens"]) == self.max_seq_length:
+      whole = len(sentence_vectors.text_features(self._tokenizer, item, sys.maxsize)["tokens"])
+      if whole > self.max_seq_length:
+        logging.warning(
+          "The text has %d word pieces; the first max_seq_length = %d are read.",
+          *(whole, self.max_seq_length),
+        )
+    return ItemRows(item, [row])
+
+  def finish(self, rows, outputs):
+    """See `Processor`."""
+    tokens = rows[0]["tokens"]
+    return tokens, np.array(outputs[0]["maps"][..., : len(tokens), : len(tokens)])
 
 
 # ---------------------------------------------------------------------------------------------

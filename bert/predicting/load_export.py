@@ -1,12 +1,11 @@
 """An exported model of token ids on one of its engines: ONNX, LiteRT, or a task's SavedModel.
 
   model = read("out/export")
-  engine = load("out/export", model)                    # the first that is installed
-  engine = load("out/export", model, "onnxruntime", "int8")
+  name = choose_engine("out/export")                    # the first that is installed
+  engine = load(name, registry.model_file(name, "out/export"))
   engine({"input_ids": ..., "input_mask": ..., "segment_ids": ...})["logits"]
 
-`exporting/model_folder.py` says what lies in the folder; `predictor.Predictor.load` puts texts and
-answers around the engine. Only SavedModels need TensorFlow.
+`exporting/model_folder.py` says what lies in the folder. Only SavedModels need TensorFlow.
 
 Letters in shapes: R = rows, S = sequence length, W = hidden size.
 """
@@ -45,23 +44,19 @@ def read(folder: str | os.PathLike, vocab_file: str | None = None) -> Described:
 
 
 def load(
-  folder: str | os.PathLike,
-  model: Described,
-  engine: str = "auto",
-  precision: str = "float32",
-  threads: int | None = None,
+  engine: str,
+  path: str,
   pooling: str | None = None,
+  threads: int | None = None,
   **options: Any,
 ) -> Engine:
   """Loads a model; the vectors of an encoder are pooled.
 
   Args:
-    folder: the export.
-    model: of `read`.
-    engine: its name, or `auto`, see `choose_engine`.
-    precision: one of `registry.PRECISIONS`, as far as the folder and the engine have it.
+    engine: its name, of `choose_engine`.
+    path: of the model, see `registry.model_file`.
+    pooling: of the vectors of an encoder; None of a task's model.
     threads: that compute; by default one for each core.
-    pooling: of vectors; by default that of the model, else `mean`.
     **options: of the engine.
 
   Returns:
@@ -70,13 +65,10 @@ def load(
 
   Raises:
     MissingExtraError: the engine's package is not installed.
-    ValueError: the engine is unknown, or cannot read the folder.
+    ValueError: the engine cannot read the model.
   """
-  name = choose_engine(folder, engine, precision)
-  path = registry.model_file(name, folder, precision)
-  given = {"precision": precision, "max_length": model.config.longest_sequence, **options}
-  chosen = registry.load(name, path, threads=threads, **given)
-  return PooledEngine(chosen, pooling or model.pooling or "mean") if model.is_encoder else chosen
+  chosen = registry.load(engine, path, threads=threads, **options)
+  return PooledEngine(chosen, pooling) if pooling else chosen
 
 
 def choose_engine(
@@ -145,10 +137,8 @@ def decoder_of(model: Described, **options: Any) -> Decoder:
       f"{', '.join(sorted(options))}: an export computes its head as the run was trained. The "
       "engine tensorflow with the folder of the run can change that."
     )
-  run = load_run.Run("", model.vocab_file, model.facts, model.settings, model.config)
-  options.setdefault("max_seq_length", model.max_seq_length)
   try:
-    return load_run.decoder_of(run, **options)[0]
+    return load_run.decoder_of(model, **options)
   except KeyError as error:
     raise ValueError(
       f"{model_folder.RUN} of the export lacks {error} among its facts. Export the model anew: "
@@ -156,30 +146,15 @@ def decoder_of(model: Described, **options: Any) -> Decoder:
     ) from None
 
 
-def read_encoder(
-  folder: str | os.PathLike, layers: Any, pooling: str | None, vocab_file: str | None = None
-) -> Described:
-  """Reads what is known of an exported encoder, which has the vectors that are asked for.
-
-  Raises:
-    ValueError: the folder is none, or it does not have them.
-  """
-  if not is_export(folder):
-    raise ValueError(
-      f"{os.fsdecode(folder)} is no export: with another engine than tensorflow, name what "
-      "export_hub.py --format=onnx or litert wrote."
-    )
-  model = read(folder, vocab_file)
+def check_vectors(folder: str, model: Described, layers: Any) -> None:
+  """Raises a ValueError for a model that does not have the vectors of these layers."""
   if not model.is_encoder:
     raise ValueError(
-      f"{os.fsdecode(folder)} is the model of a task, without vectors. Export the encoder: "
+      f"{folder} is the model of a task, without vectors. Export the encoder: "
       "export_hub.py --head=none."
     )
-  if layers not in (-1, [-1]):
+  if layers != -1 and list(layers) != [-1]:
     raise ValueError(f"layers={layers}: an export has the last layer, -1, alone.")
-  if pooling == "none":
-    raise ValueError("pooling=none: an export gives one vector for each text; see cls, mean, max.")
-  return model
 
 
 def candidates(folder: str | os.PathLike, precision: str) -> list[str]:

@@ -4,26 +4,36 @@
   rows = processor.featurize(("It rains.", "It is wet."))
   processor.finish(rows, outputs_of_each_row)
 
-A processor and an engine are a `predictor.Predictor`, which loads both into one process. A server
-has them in two: `servable.py` finds the processors of a folder, and how to load their engines.
+A processor and an engine are a `predictor.Predictor`; a server has them in two processes.
+`servable.py` finds the processors of a folder, and how to load their engines.
 
 Letters in shapes: S = sequence length of a row, L = number of requested layers, W = hidden size.
 """
 
 import sys
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from bert.model.configuration import BertConfig
 from bert.predicting import token_ids
-from bert.predicting.sentence_vectors import own_vectors, text_features, text_pair
+from bert.predicting.sentence_vectors import (
+  Batching,
+  batching,
+  own_vectors,
+  text_features,
+  text_pair,
+)
+from bert.predicting.vector_files import Layout, TextVectors
 from bert.tasks import kinds
 from bert.tasks.decoding import Decoder, Row, check_length, plain
 from bert.text.sequence_layout import layout_of
 
 Outputs = Mapping[str, np.ndarray]  # of a row
 _CHARACTERS_PER_TOKEN = 4  # of English, about
+_CHUNK_SIZE = 1024  # rows that are sorted by length together
 
 
 class ItemRows(list):
@@ -45,6 +55,7 @@ class Processor:
     has_scores: whether the engine's outputs are scores, and not the answers themselves.
     decoder: says what answers are; None of other results, or where it is not known.
     tokenizer: of the model; None where it is not known.
+    texts_in: name of a text -> its column in the tables of the run, as far as that is known.
   """
 
   inputs: tuple[str, ...] = ("text",)
@@ -54,6 +65,7 @@ class Processor:
   has_scores: bool = True
   decoder: Decoder | None = None
   tokenizer: Any = None
+  texts_in: Mapping[str, Any] = types.MappingProxyType({})
 
   def featurize(self, item: Any) -> ItemRows:
     """Makes the rows of an item.
@@ -71,6 +83,10 @@ class Processor:
     """Returns the outputs of rows without what is of padding."""
     del rows
     return list(outputs)
+
+  def batching(self, batch_size: int, batch_invariant: bool) -> Batching:
+    """Returns how rows become batches; one by one where no bit may depend on other rows."""
+    return Batching(1 if batch_invariant else batch_size, _CHUNK_SIZE, 0, None)
 
   def num_tokens(self, row: Row) -> int:
     """Counts the tokens of a row, special ones included."""
@@ -186,21 +202,40 @@ class VectorProcessor(Processor):
   """
 
   def __init__(
-    self, tokenizer: Any, max_seq_length: int, pooling: str = "mean", is_of_layers: bool = False
+    self,
+    tokenizer: Any,
+    max_seq_length: int,
+    config: BertConfig | None = None,
+    pooling: str = "mean",
+    layers: int | Sequence[int] = -1,
+    is_of_layers: bool = False,
   ):
     """Takes what is known of the vectors.
 
     Args:
       tokenizer: of the model.
       max_seq_length: longer texts are cut.
+      config: of the model, for `batching`.
       pooling: `none` where there is a vector for each token.
-      is_of_layers: whether the engine gives `[..., 1, W]`, of which the result is `[..., W]`.
+      layers: a number, or several, of which results have an axis.
+      is_of_layers: whether the engine gives `[..., L, W]`, else `[..., W]` of the last layer.
     """
     self.max_seq_length = max_seq_length
     self.padding = {"input_ids": layout_of(tokenizer).pad_id}
     self.tokenizer = tokenizer
+    self._config = config
     self._pooling = pooling
+    self._has_axis = not isinstance(layers, int)
+    self.layer_indexes = list(layers) if self._has_axis else [layers]
     self._is_of_layers = is_of_layers
+
+  def batching(self, batch_size, batch_invariant):
+    """See `Processor`; TensorFlow's batches have fixed shapes instead."""
+    alone = batch_invariant and not self._is_of_layers
+    counts = (len(self.layer_indexes), self._pooling, self.max_seq_length)
+    if alone:
+      return batching(self._config, *counts, batch_size=1)._replace(batch_tokens=0)
+    return batching(self._config, *counts, batch_size, batch_invariant)
 
   def featurize(self, item):
     """See `Processor`."""
@@ -213,7 +248,9 @@ class VectorProcessor(Processor):
   def finish(self, rows, outputs):
     """See `Processor`; the result is float32 `[W]`, or as the engine gives it."""
     vectors = own_vectors(rows[0], outputs[0]["vectors"], self._pooling)
-    return vectors[..., 0, :] if self._is_of_layers else vectors
+    if self._is_of_layers and not self._has_axis:
+      return vectors[..., 0, :]
+    return vectors[..., None, :] if self._has_axis and not self._is_of_layers else vectors
 
   def _row(self, item: Any, max_seq_length: int) -> Row:
     if isinstance(item, Mapping) and (given := [name for name in _NOT_TEXTS if name in item]):
@@ -263,6 +300,22 @@ class VectorProcessor(Processor):
     return {"input_ids": whole, "input_mask": [1] * len(whole), "segment_ids": segments}
 
 
+class FeatureProcessor(VectorProcessor):
+  """Texts, or pairs of texts, to `TextVectors`, with an axis of layers."""
+
+  @property
+  def layout(self) -> Layout:
+    """What all results have in common."""
+    longest = max(map(len, self.tokenizer.vocab))
+    is_pooled = self._pooling != "none"
+    return Layout(self.layer_indexes, self._config.hidden_size, is_pooled, longest)
+
+  def finish(self, rows, outputs):
+    """See `Processor`."""
+    row, (text, _) = rows[0], text_pair(rows.item)
+    return TextVectors(text, row["tokens"], row["input_ids"], super().finish(rows, outputs))
+
+
 def _whether_truncated(item: Any) -> tuple[Any, bool]:
   """Takes `truncate` out of an item that has it; returns the rest, and its value."""
   if not isinstance(item, Mapping) or type(item.get("truncate")) is not bool:
@@ -288,7 +341,7 @@ def named_texts(model: Any, item: Any) -> dict[str, Any]:
   if model.needs_pairs and not texts["text_b"].strip():
     raise ValueError(
       f'{item!r:.80} is one text, but this model compares two, as in "It rains. ||| It is '
-      'wet.". Vectors of single texts: predict.py --task=vectors, Predictor.from_checkpoint.'
+      'wet.". Vectors of single texts: task=vectors, as of predict.py.'
     )
   return texts
 

@@ -1,6 +1,6 @@
 """Texts to vectors: outputs of BERT's layers for each word piece, or pooled per text.
 
-`predictor.Predictor.from_checkpoint` combines these functions; `extract_features.py` writes files.
+`servable.py` combines these functions; `extract_features.py` writes files.
 
 Letters in shapes: B = batch size, S = sequence length, L = number of requested layers, W = hidden
 size.
@@ -77,10 +77,9 @@ def layer_vectors(
   layer_indexes: Sequence[int],
   pooling: str = "none",
   dtype: str = "float32",
-  use_one_hot_embeddings: bool = False,
   batch_shapes: FixedBatchShapes | None = None,
 ) -> Callable[[Features], Features]:
-  """Returns a graph function that returns the vectors of some layers, for `load_graph`.
+  """Returns a graph function of the vectors of some layers, for `engines.tensorflow.load_graph`.
 
   Args:
     config: a `BertConfig`.
@@ -88,7 +87,6 @@ def layer_vectors(
     pooling: `none`: a vector for each piece; `cls`: that of [CLS]; `mean` and `max`: over all
       pieces, [CLS] and [SEP] included, without padding.
     dtype: of matrix products.
-    use_one_hot_embeddings: look up words by a matrix product.
     batch_shapes: of the batches that will be given, see `Batching`.
 
   Returns:
@@ -111,7 +109,6 @@ def layer_vectors(
       config,
       False,
       *(features[name] for name in INPUTS),
-      use_one_hot_embeddings,
       dtype=tf.as_dtype(dtype),
       skip_padding=True,
       row_multiple=batch_shapes.tokens if batch_shapes else 128,
@@ -141,9 +138,8 @@ class Batching(NamedTuple):
   batch_size: int  # texts in a batch
   chunk_size: int  # texts that are sorted by length and returned together
   batch_tokens: int  # a batch of short texts may have more texts, up to this number of tokens
-  batch_shapes: (
-    FixedBatchShapes | None
-  )  # the shapes of all batches, for vectors that do not depend on the batch
+  # The shapes of all batches, for vectors that do not depend on the batch.
+  batch_shapes: FixedBatchShapes | None
 
 
 def batching(
@@ -167,21 +163,14 @@ def batching(
   """
   if batch_invariant:
     batch_size = _INVARIANT_BATCH_SIZE
+  vectors_per_text = num_layers * (max_seq_length if pooling == "none" else 1)
+  fitting = _CHUNK_BYTES // (4 * config.hidden_size * vectors_per_text)
   return Batching(
     batch_size,
-    chunk_that_fits(config, num_layers, pooling, max_seq_length, batch_size),
+    max(batch_size, min(fitting, 64 * batch_size)),
     min(_BATCH_TOKENS, batch_size * max_seq_length),  # at most that of the longest texts
     FixedBatchShapes(max_seq_length, config.longest_sequence) if batch_invariant else None,
   )
-
-
-def chunk_that_fits(
-  config, num_layers: int, pooling: str, max_seq_length: int, batch_size: int
-) -> int:
-  """A `chunk_size` of 64 batches, or fewer if their vectors would take more than 256 MiB."""
-  vectors_per_text = num_layers * (max_seq_length if pooling == "none" else 1)
-  fitting = _CHUNK_BYTES // (4 * config.hidden_size * vectors_per_text)
-  return max(batch_size, min(fitting, 64 * batch_size))
 
 
 def own_vectors(features: Features, vectors: np.ndarray, pooling: str) -> np.ndarray:

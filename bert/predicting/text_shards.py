@@ -10,15 +10,17 @@ The lines of a part are consecutive, and each part has an output file of its own
 one after the other hold the results in the order of the text.
 """
 
+import functools
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from absl import logging
 
 from bert.io import atomic_files, filesystem, text_lines
+from bert.tasks import kinds
 from bert.text import text_files
 
 # Text of a shard: seconds of work at least, and minutes at most; in between, a thousandth of all.
@@ -33,17 +35,31 @@ class Shard(NamedTuple):
   first_index: int = 0  # the number of lines before it in all of the text, where that is needed
 
 
-class Work(Protocol):
+class Work(NamedTuple):
   """What workers do with a shard. It is sent to them, so it holds paths and values, no model."""
+
+  load_predictor: functools.partial  # `Predictor.load` of a model, by its path
+  # Called with the predictor, the path of a file, `ShardLines`, the index of the first and, for
+  # errors, `source`, it writes the results, and returns the number of lines.
+  write_lines: functools.partial
+  plugins: tuple[str, ...] = ()  # files of custom tasks
 
   def load(self) -> Any:
     """Loads the model; once in each process of a worker."""
+    kinds.load_plugins(*self.plugins)
+    return self.load_predictor()
 
-  def write(self, model: Any, path: str, lines: "ShardLines", first_index: int) -> int:
+  def write(self, predictor: Any, path: str, lines: "ShardLines", first_index: int) -> int:
     """Writes the results of lines to a file, and returns the number of lines."""
+    return self.write_lines(predictor, path, lines, first_index, source=lines.place)
 
   def facts(self) -> dict[str, Any]:
     """What decides the results, in JSON's types: shards of runs that differ do not mix."""
+    calls = (self.load_predictor, self.write_lines)
+    settings = [[call.func.__qualname__, call.args, call.keywords] for call in calls]
+    files = (self.load_predictor.keywords.get(name) for name in ("bert_config_file", "vocab_file"))
+    paths = [*self.load_predictor.args, *filter(None, files), *self.plugins]
+    return {"model": identity(*map(str, paths)), "settings": settings}
 
 
 # ---------------------------------------------------------------------------------------------

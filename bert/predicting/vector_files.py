@@ -15,13 +15,14 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.io import atomic_files
+from bert.io import atomic_files, text_lines
 from bert.io.text_lines import written_output
+from bert.predicting.sentence_vectors import cosine_similarity
 
 
 class TextVectors(NamedTuple):
@@ -205,3 +206,70 @@ class _Column:
 
 
 WRITERS = {"jsonl": write_jsonl, "npz": write_npz}
+
+
+# ---------------------------------------------------------------------------------------------
+# Lines of text to a file: what `extract_features.py` does, on one machine or on many.
+
+
+def write_vectors(
+  predictor: Any,
+  path: str,
+  lines: Iterable[str],
+  first_index: int = 0,
+  *,
+  source: text_lines.Source = "",
+  output_format: str = "jsonl",
+) -> int:
+  """Writes and counts the vectors of lines with a predictor of features, see `text_shards.Work`."""
+  del source  # any line is a text
+  layout = predictor.processor.layout._replace(first_index=first_index)
+  pairs = map(text_lines.split_pair, lines)
+  return WRITERS[output_format](path, predictor.stream(pairs), layout)
+
+
+def write_similarities(
+  predictor: Any,
+  path: str,
+  lines: Iterable[str],
+  first_index: int = 0,
+  *,
+  source: text_lines.Source,
+) -> int:
+  """Writes `{"linex_index": i, "similarity": cosine}` for the two texts of each line.
+
+  Args:
+    predictor: of the vectors of several layers, of which the first is compared.
+    path: of the file.
+    lines: each two texts.
+    first_index: of the first line.
+    source: of the lines, for errors.
+
+  Returns:
+    The number of lines.
+
+  Raises:
+    ValueError: a line is one text; names the line, by `source`.
+  """
+  vectors = (layers[0] for layers in predictor.stream(_single_texts(lines, source)))
+  count = 0
+  with text_lines.written_output(path) as writer:
+    # The same iterator twice: the vectors of a line's two texts are consecutive.
+    for count, (a, b) in enumerate(zip(vectors, vectors, strict=True), start=1):
+      similarity = round(float(cosine_similarity(a, b)), 6)
+      index = first_index + count - 1
+      writer.write(text_lines.to_json({"linex_index": index, "similarity": similarity}))
+  return count
+
+
+def _single_texts(lines: Iterable[str], source: text_lines.Source) -> Iterator[str]:
+  """Yields the first and the second text of each line, as two items."""
+  for number, line in enumerate(lines, start=1):
+    text_a, text_b = text_lines.split_pair(line)
+    if text_b is None:
+      raise ValueError(
+        f"{text_lines.place(source, number)}: --similarity needs two texts, as in "
+        f'"It rains. ||| It is wet.", not {text_a!r:.80}.'
+      )
+    yield text_a
+    yield text_b

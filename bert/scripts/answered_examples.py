@@ -27,7 +27,6 @@ from bert.tasks import shown as shown_module
 from bert.tasks.decoding import Decoder, Row, Scores
 from bert.tasks.shown import Shown
 
-_CHUNK = 1024  # rows that are sorted by length together
 _EXPLAINED_WORST, _EXPLAINED_TYPICAL = 10, 3
 _MOST_FLOPS = 2e12  # for contributions: some ten seconds on two cores
 _SHARE_OF_RUN = 0.05  # of what it computed, for contributions
@@ -101,7 +100,7 @@ def examples_of(
     # As the run evaluated: in bfloat16 an answer that is a close call may be another one.
     dtype = task.settings.get("dtype") or "float32"
     engine = load_checkpoint(run.prefix, run.config, head, dtype)
-    found = Predictor.of_halves(_Remembering(decoder), engine, batch_size, _CHUNK)(items)
+    found = Predictor(_Remembering(decoder), engine, batch_size)(items)
   else:
     known = list(_made_of(budget.known_rows, decoder, items))
     if not any(known):

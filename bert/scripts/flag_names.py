@@ -152,6 +152,7 @@ _REMOVED = {
   "plot_method": _Removed("Draw the arrays of --output_format=npz.", "pca"),
   "plots": _Removed("The report has the curves; plots.py draws them as pictures.", False),
   "reference": _Removed(_NO_SUCCESSOR),
+  "saved_model": _Removed("--init_checkpoint also takes an export."),
   "scale_each_map": _Removed("Draw each map alone, with --layer and --head.", False),
   "segment_id": _Removed("Token types are 0, as in the original.", 0, True),
   "teacher_dropout": _Removed(_NO_SUCCESSOR, False, True),

@@ -106,7 +106,7 @@ def _read(folder: str, config: BertConfig) -> Subject:
 
 def _of_task(folder: str, chosen: Chosen) -> Subject:
   run = load_run.find_run(folder)
-  decoder, head = load_run.decoder_of(run)
+  decoder, head = load_run.decoder_of(run), load_run.head_of(run)
   subject = _read(folder, run.config)
   known = subject.flags
   subject.task = title_of(known, run.kind)

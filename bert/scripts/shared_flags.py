@@ -4,9 +4,11 @@ A script calls the functions it needs in its own `define_flags`. Names, types an
 original come first in each group. What follows from the flags is in run_settings.py.
 """
 
+from typing import Any
+
 from absl import flags
 
-from bert.scripts import path_flags
+from bert.scripts import command_line, path_flags
 from bert.scripts.flag_groups import define_tpu_flags, flag_group, mark_required
 from bert.training import distribution
 
@@ -166,6 +168,20 @@ def define_prediction_dtype_flag() -> None:
     ["float32", "bfloat16", "float16"],
     "Data type of a checkpoint's matrix products. Results are float32.",
   )
+
+
+def model_options(*names: str) -> dict[str, Any]:
+  """Returns options of `Predictor.load`: the flags of these names, and what was given of a model.
+
+  Those flags of `define_model_flags` that were not given are left to the model.
+  """
+  flags_ = flags.FLAGS
+  options = {name: flags_[name].value for name in names}
+  options["vocab_file"] = flags_.spm_model_file or flags_.vocab_file
+  options["bert_config_file"] = flags_.bert_config_file
+  for name in ("max_seq_length", "do_lower_case"):
+    options[name] = flags_[name].value if command_line.flag_was_given(name) else None
+  return options
 
 
 def define_engine_flags() -> None:

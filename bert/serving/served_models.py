@@ -513,6 +513,7 @@ def found_apart(folder: str | os.PathLike, **options: Any) -> Servable:
     ValueError, OSError: the folder holds no such model, or TensorFlow is needed and missing.
     WorkerDied: the process that reads it was killed.
   """
+  options["shares_cores"] = True
   if not servable.needs_tensorflow(folder):
     return servable.find(folder, **options)
   if importlib.util.find_spec("tensorflow") is None:

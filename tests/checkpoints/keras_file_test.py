@@ -94,7 +94,7 @@ def test_a_predictor_answers_alike(family, tmp_path):
   model = classifier_of(family)
   path = converted(model, tmp_path)
   texts = ["The film was good.", "bad"]
-  found = [row["probabilities"] for row in Predictor.from_run(path)(texts)]
+  found = [row["probabilities"] for row in Predictor.load(path)(texts)]
   tokenizer = keras3.BertTokenizer.from_pretrained(tmp_path)
   inputs = tokenizer(texts, padding=True, return_tensors="np")
   expected = keras.ops.softmax(model(**inputs).logits)

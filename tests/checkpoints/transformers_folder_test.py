@@ -34,7 +34,7 @@ from bert.model import heads
 from bert.model.layers import gelu_erf
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-from bert.predicting import masked_words
+from bert.predicting.predictor import Predictor
 from tests.kit.conversions import error_of, run_well
 from tests.kit.peer_runs import largest_difference, run_peer, save_inputs
 from tests.kit.script_runs import assert_same_values
@@ -340,7 +340,7 @@ def test_a_run_takes_the_folder(tmp_path):
   renamed["bert.embeddings.position_ids"] = np.arange(6)[None]
   safetensors_file.write(tmp_path / "model.safetensors", renamed)
   (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
-  predictor = masked_words.from_checkpoint(str(tmp_path), top_k=11, max_seq_length=6)
+  predictor = Predictor.load(str(tmp_path), task="masked_words", top_k=11, max_seq_length=6)
   [found] = predictor(["a [MASK] c"])
   ids = np.array([[2, 5, 4, 7, 3]])
   outputs = compute(tmp_path, "BertForPreTraining", ids, np.ones_like(ids), np.zeros_like(ids))

@@ -73,7 +73,7 @@ def exported(tmp_path_factory):
   model = exports.write_model(base / "model", config, exports.VOCAB, store.variables)
   flags = {"init_checkpoint": model, "export_dir": base / "export", "max_seq_length": 32}
   Script(export_hub).run_well(**flags, format="onnx", int8=True)
-  return base / "export", np.array(Predictor.from_checkpoint(model, max_seq_length=32)(TEXTS))
+  return base / "export", np.array(Predictor.load(model, task="vectors", max_seq_length=32)(TEXTS))
 
 
 def vectors_of(*command):

@@ -119,8 +119,8 @@ def _rounded(entities):
 )
 def test_its_export_answers_as_its_folder(script, flags, name, tmp_path):
   script.run_well(**flags, do_train=True, do_export=True, export_dir=tmp_path / "export")
-  of_run = Predictor.from_run(str(flags["output_dir"]), vocab_file=str(flags["vocab_file"]))
-  of_export = Predictor.from_saved_model(str(tmp_path / "export"))
+  of_run = Predictor.load(str(flags["output_dir"]), vocab_file=str(flags["vocab_file"]))
+  of_export = Predictor.load(str(tmp_path / "export"))
   item = ITEMS[name] if name in ITEMS else own_tasks.ITEMS[name][0]
   one, other = of_run([item])[0], of_export([item])[0]
   assert one.keys() == other.keys()

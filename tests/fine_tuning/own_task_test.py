@@ -53,7 +53,7 @@ def test_it_learns(name, trained):
 
 
 def test_its_folder_answers_texts_as_the_run_has(name, trained):
-  good, bad = Predictor.from_run(str(trained))(own_tasks.ITEMS[name])
+  good, bad = Predictor.load(str(trained))(own_tasks.ITEMS[name])
   if name == "token_scores":
     rows = [json.loads(line) for line in (trained / "predictions.jsonl").read_text().splitlines()]
     assert good["tokens"] == ["[CLS]", "it", "was", "good", "film", "[SEP]"]
@@ -81,7 +81,7 @@ def test_its_export_answers_on_other_engines(name, flags, trained, tmp_path):
   else:
     Script(export_hub).run_well(**given, eval_file=eval_file)
   items = own_tasks.ITEMS[name]
-  expected = Predictor.from_run(str(trained))(items)
+  expected = Predictor.load(str(trained))(items)
   for its_engine in ("onnxruntime", "openvino", "litert"):
     found = Predictor.load(tmp_path / "export", its_engine)(items)
     for one, other in zip(expected, found, strict=True):

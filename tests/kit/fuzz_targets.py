@@ -34,11 +34,12 @@ from bert.checkpoints import (
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.io import record_files, tables, text_lines, tfrecord_bytes, vocabulary_kind
 from bert.model.configuration import BertConfig
-from bert.predicting import answer_lines, predictor
+from bert.predicting import answer_lines
+from bert.predicting.processors import name_texts
 from bert.scripts import command_line, flag_groups
 from bert.tasks import conll_files, glue, label_schemes, multiple_choice, squad, user_tables
 from bert.text import corpus, corpus_statistics, sentences, text_files, vocabulary_file
-from tests.kit import older_weights
+from tests.kit import older_weights, predictors
 
 # What breaks parsers: unfinished and misplaced syntax, numbers of all kinds, bytes of no text.
 SNIPPETS = (
@@ -240,11 +241,11 @@ def read_predictions(data: bytes, folder: pathlib.Path) -> None:
   with flag_groups.defined_flags(predict.define_flags):
     command_line.parse(["predict.py", f"--task={'vectors' if choice & 4 else 'answers'}"])
     with clear_errors("texts.jsonl", ValueError, tables.DataError):
-      model = predictor.Predictor(
-        lambda item: predictor.name_texts(item, inputs, ["choices"][: choice % 4 == 3]),
+      model = predictors.predictor(
+        lambda item: name_texts(item, inputs, ["choices"][: choice % 4 == 3]),
         lambda batch: {"length": np.array([len(text) for text in batch[inputs[0]]])},
         inputs,
-        lambda features, outputs: {"length": int(outputs["length"]), "text": features[inputs[0]]},
+        lambda item, outputs: {"length": int(outputs["length"]), "item": item},
       )
       items = answer_lines.parse_lines(text_lines.read_lines(path), path)
       for result in model.stream(items, path):

@@ -16,8 +16,8 @@ from bert.model.task_head import SEQUENCES
 from bert.modeling import BertConfig
 from bert.predicting.engines import registry
 from bert.predicting.engines.tensorflow import TensorFlowEngine
-from bert.predicting.load_model import LoadedFunction
 from bert.predicting.predictor import Predictor
+from bert.predicting.processors import AnswerProcessor, TextProcessor
 from bert.tasks import decoding, kinds
 from tests.kit import byte_pairs, own_tasks, tiny_bert
 from tests.kit.script_runs import run_python
@@ -78,13 +78,15 @@ def both(task, lower, folder):
   kind = kinds.of_facts(facts)
   model = kind.model_class().from_description(described)
   signature = model.signature()
-  graph = Predictor._of_texts(LoadedFunction.of_strings(signature, model), 4, 64)
-  head = kind.head_class().of_run(facts, settings)
-  engine = TensorFlowEngine(token_graph.of_task(config, head, skip_padding=True))
-  made = decoding.of_run(facts, settings, tokenizer, LENGTH)
   names = signature.structured_input_signature[1], signature.structured_outputs
+  texts = TextProcessor(sorted(names[0]), "similarity" in names[1])
+  graph = Predictor(texts, TensorFlowEngine(signature, texts.inputs, model), 4, 64)
+  head = kind.head_class().of_run(facts, settings)
+  tokens = token_graph.of_task(config, head, skip_padding=True)
+  engine = TensorFlowEngine(lambda **batch: tokens(batch), tokens.inputs, tokens)
+  made = decoding.of_run(facts, settings, tokenizer, LENGTH)
   meaning = decoding.of_saved_model(*names, facts.get("labels", ()), tokenizer)
-  return graph, Predictor.of_engine(engine, made, 4, 64), items, (made, meaning)
+  return graph, Predictor(AnswerProcessor(made), engine, 4, 64), items, (made, meaning)
 
 
 def differences(expected, found, place=""):
@@ -133,6 +135,7 @@ sys.meta_path.insert(0, Hidden())
 import numpy as np
 from bert import tokenization
 from bert.predicting.predictor import Predictor
+from bert.predicting.processors import AnswerProcessor
 from bert.tasks import decoding
 
 class Engine:
@@ -148,7 +151,8 @@ class Engine:
 
 def answers(facts, engine, items):
   tokenizer = tokenization.load_tokenizer(sys.argv[1])
-  return Predictor.of_engine(engine, decoding.of_run(facts, {}, tokenizer, 16))(items)
+  made = decoding.of_run(facts, {}, tokenizer, 16)
+  return Predictor(AnswerProcessor(made), engine)(items)
 
 classes = {"labels": ["a", "b"], "problem_type": "classification"}
 print([a["label"] for a in answers(classes, Engine("logits"), ["the film", ("film", "the")])])
@@ -190,7 +194,7 @@ def choices(vocab_file, **options):
   spy = Spy()
   tokenizer = tokenization.load_tokenizer(vocab_file)
   made = decoding.of_run({"task_name": "swag"}, {}, tokenizer, LENGTH)
-  return spy, Predictor.of_engine(spy, made, **options)
+  return spy, Predictor(AnswerProcessor(made), spy, **options)
 
 
 def test_batches_hold_rows_of_all_items_of_a_chunk(tmp_path):
@@ -200,7 +204,7 @@ def test_batches_hold_rows_of_all_items_of_a_chunk(tmp_path):
   together = choose(items)
   assert [batch["input_ids"].shape for batch in spy.batches] == [(4, 6), (2, 7)]
   assert [len(answer["probabilities"]) for answer in together] == [2, 1, 3]
-  spy, alone = choices(vocab_file, batch_invariant=True, chunk_size=2)
+  spy, alone = choices(vocab_file, batch_size=1, chunk_size=2)
   np.testing.assert_equal([alone([item])[0] for item in items], together)
   assert {len(batch["input_ids"]) for batch in spy.batches} == {1}
 
@@ -233,7 +237,7 @@ def test_a_task_of_ones_own_answers_for_each_token(tmp_path):
     tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path))
     made = decoding.of_run(facts, {}, tokenizer, LENGTH)
     halves = type("Halves", (Spy,), {"__call__": lambda self, b: {"x": b["input_ids"] / 2}})
-    long, short = Predictor.of_engine(halves(), made)(["the film was 中", "the"])
+    long, short = Predictor(AnswerProcessor(made), halves())(["the film was 中", "the"])
   assert list(long) == ["num_tokens", "tokens", "x"]
   assert (long["num_tokens"], long["tokens"][-2:], len(long["x"])) == (6, ["中", "[SEP]"], 6)
   assert (short["tokens"], len(short["x"])) == (["[CLS]", "the", "[SEP]"], 3)

@@ -10,6 +10,7 @@ from bert.keras3.encoder import BERT
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting import attention
+from bert.predicting.predictor import Predictor
 from tests.kit import exports
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "mat", "."]
@@ -37,11 +38,11 @@ def model_dir(store, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def attend(model_dir):
-  return attention.load(str(model_dir), max_seq_length=12)
+  return Predictor.load(str(model_dir), task="attention_maps", max_seq_length=12)
 
 
 def test_maps_are_those_of_keras_and_sum_to_one(store, model_dir, attend):
-  tokens, maps = attend("The cat sat.", "the mat")
+  [(tokens, maps)] = attend([("The cat sat.", "the mat")])
   assert tokens == ["[CLS]", "the", "cat", "sat", ".", "[SEP]", "the", "mat", "[SEP]"]
   assert maps.shape == (LAYERS, HEADS, 9, 9)
   np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-5)

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert.predicting import load_model, sentence_vectors
+from bert.predicting import load_run, sentence_vectors
+from bert.predicting.engines import tensorflow
 from bert.predicting.fixed_batch_shapes import FixedBatchShapes, Shape
 from bert.predicting.predictor import Predictor
-from tests.kit import exports
+from tests.kit import exports, predictors
 from tests.kit.exports import WORDS
 
 
@@ -45,8 +46,9 @@ def number_that_differ(predictors, items, read=lambda result: result.tobytes()):
 @pytest.mark.parametrize("pooling", ["none", pytest.param("max", marks=pytest.mark.ci)])
 def test_no_bit_of_a_tiny_model_depends_on_the_batch(trained, pooling):
   predictors = [
-    Predictor.from_checkpoint(
+    Predictor.load(
       trained,
+      task="vectors",
       layers=[-1, 0],
       pooling=pooling,
       max_seq_length=16,
@@ -57,21 +59,24 @@ def test_no_bit_of_a_tiny_model_depends_on_the_batch(trained, pooling):
   ]
   texts = random_texts(WORDS, 40, 20)
   assert number_that_differ(predictors, texts) == 0
-  ordinary = Predictor.from_checkpoint(trained, layers=[-1, 0], pooling=pooling, max_seq_length=16)
+  ordinary = Predictor.load(
+    trained, task="vectors", layers=[-1, 0], pooling=pooling, max_seq_length=16
+  )
   for ours, theirs in zip(predictors[0](texts), ordinary(texts), strict=True):
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def minilm_encoders(minilm, sizes, **options):
   return [
-    Predictor.from_checkpoint(minilm, pooling="mean", batch_size=size, **options) for size in sizes
+    Predictor.load(minilm, task="vectors", pooling="mean", batch_size=size, **options)
+    for size in sizes
   ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_no_bit_of_minilm_depends_on_the_batch(minilm, dtype):
-  _, tokenizer, _ = load_model.load_model(minilm)
+  _, tokenizer, _ = load_run.load_model(minilm)
   words = [word for word in tokenizer.vocab if word.isalpha()]
   texts = random_texts(words, 40, 130)
   encoders = minilm_encoders(minilm, (1, 32), dtype=dtype, batch_invariant=True)
@@ -84,10 +89,10 @@ def test_no_bit_of_minilm_depends_on_the_batch(minilm, dtype):
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_a_text_has_the_same_bits_at_every_place_of_a_batch(minilm, dtype):
   """What the shapes cannot promise: rows of an operation are computed alike at every place."""
-  config, tokenizer, prefix = load_model.load_model(minilm)
+  config, tokenizer, prefix = load_run.load_model(minilm)
   batch_shapes = FixedBatchShapes(128, config.max_position_embeddings)
   build = sentence_vectors.layer_vectors(config, [-1], "mean", dtype, batch_shapes=batch_shapes)
-  compute = load_model.load_graph(
+  compute = tensorflow.load_graph(
     build, sentence_vectors.INPUTS, prefix, optional=("bert/pooler/",)
   )
   words = random.Random(0).sample([word for word in tokenizer.vocab if word.isalpha()], 24)
@@ -101,7 +106,7 @@ def test_a_text_has_the_same_bits_at_every_place_of_a_batch(minilm, dtype):
     batch["input_mask"][:place, :3] = 1
     for name in sentence_vectors.INPUTS:
       batch[name][place, : len(features[name])] = features[name]
-    found.add(compute(batch)["vectors"].numpy()[place].tobytes())
+    found.add(compute(batch)["vectors"][place].tobytes())
   assert len(found) == 1
 
 
@@ -113,12 +118,12 @@ def test_the_shape_of_every_call_is_decided_by_the_lengths_of_its_texts():
     return {"sum": batch["codes"].sum(axis=1)}
 
   for batch_size in (1, 100):
-    run = Predictor(
+    run = predictors.predictor(
       lambda length: {"codes": [1] * length},
       compute,
       ["codes"],
       lambda _, outputs: int(outputs["sum"]),
-      batch_size,
+      batch_size=batch_size,
       batch_shapes=FixedBatchShapes(64, 64),
     )
     assert run([3, 9, 64, 4, 9]) == [3, 9, 64, 4, 9], "what fills up is dropped"
@@ -162,7 +167,7 @@ def test_answers_of_an_export_do_not_depend_on_the_batch(tmp_path_factory):
   folders = exports.classifier(tmp_path_factory)
   items = [*random_texts(WORDS, 20, 20), ("good", "bad")]
   predictors = [
-    Predictor.from_saved_model(folders.exported, batch_size, batch_invariant=True)
+    Predictor.load(folders.exported, batch_size=batch_size, batch_invariant=True)
     for batch_size in (1, 7)
   ]
   assert number_that_differ(predictors, items, answer_bits) == 0

@@ -220,8 +220,8 @@ def test_arrays_are_those_of_one_process(common, tmp_path, pooling):
 def test_answers_are_those_of_one_process(common, exported, tmp_path, task):
   flags = {"task": task, **common}
   if task == "answers":
-    flags |= {"saved_model": exported}
-    del flags["init_checkpoint"], flags["max_seq_length"]
+    flags |= {"init_checkpoint": exported}
+    del flags["max_seq_length"]
   one, many = both(predict, tmp_path, **flags)
   assert one == many
   assert len(one.splitlines()) == many_texts.COUNT
@@ -233,7 +233,7 @@ def test_a_line_that_does_not_fit_is_named_in_its_file(common, exported, tmp_pat
   lines = common["input_file"].read_text().splitlines()
   lines[90] = '{"text_a": "good", "context": "bad"}'
   (tmp_path / "in.txt").write_text("\n".join(lines))
-  flags = {"saved_model": exported, "input_file": tmp_path / "in.txt", **BEAM}
+  flags = {"init_checkpoint": exported, "input_file": tmp_path / "in.txt", **BEAM}
   message = error_of(predict, **flags, output_file=tmp_path / "out")
   assert message.startswith(f"ERROR: {tmp_path}/in.txt, line 91: ")
   assert "does not fit this model, whose inputs are text_a, text_b" in message
@@ -276,7 +276,7 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
   monkeypatch.delitem(sys.modules, "bert.predicting.beam", raising=False)
   monkeypatch.delattr(predicting, "beam", raising=False)
   (tmp_path / "in.txt").write_text("good\n")
-  flags = {"saved_model": "not looked at", "input_file": tmp_path / "in.txt", "runner": "beam"}
+  flags = {"init_checkpoint": "not looked at", "input_file": tmp_path / "in.txt", "runner": "beam"}
   message = error_of(predict, **flags, output_file=tmp_path / "out")
   assert 'Install it: pip install "bert-alive[beam]"' in message
   assert os.listdir(tmp_path) == ["in.txt"]
@@ -288,7 +288,7 @@ def test_a_plugin_goes_with_the_work(tmp_path, monkeypatch):
   monkeypatch.setattr(predict.runner_flags, "write_shards", sent.append)
   monkeypatch.setattr(command_line, "_load_plugins", lambda argv: None)
   (tmp_path / "in.txt").write_text("good\n")
-  flags = {"saved_model": "m", "input_file": tmp_path / "in.txt", "runner": "beam"}
+  flags = {"init_checkpoint": "m", "input_file": tmp_path / "in.txt", "runner": "beam"}
   run_well(predict, **flags, output_file=tmp_path / "out", plugin="a.py,b.py")
   assert sent[0].plugins == ("a.py", "b.py")
 

@@ -1,17 +1,12 @@
 """Masked words with RoBERTa's tokenizer. Alone: pytest tests/predicting/byte_pair_masks_test.py"""
 
-import json
-import types
-
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from bert.checkpoints import bundle_files
-from bert.exporting import saved_models
 from bert.predicting import masked_words
+from bert.predicting.predictor import Predictor
 from bert.text.byte_pairs import BytePairTokenizer
-from tests.kit import byte_pairs, tiny_bert
+from tests.kit import byte_pairs
 
 
 @pytest.fixture
@@ -26,7 +21,9 @@ def fill(tmp_path):
     return {"ids": ids, "probabilities": probabilities}
 
   heads = masked_words.Heads(words=True)
-  return masked_words._predictor(compute, tokenizer, 12, heads, 4, 8)
+  processor = masked_words.MaskedWordsProcessor(tokenizer, 12, heads)
+  compute.inputs = masked_words.INPUTS
+  return Predictor(processor, compute, 4, 8)
 
 
 def test_guesses_are_text(fill):
@@ -46,19 +43,3 @@ def test_guesses_are_text(fill):
 def test_a_text_without_a_mask_that_is_read(fill, text, message):
   with pytest.raises(ValueError, match=message):
     fill([text])
-
-
-def test_positions_of_padding_are_not_for_tokens(tmp_path, monkeypatch):
-  for folder in ("assets", "assets.extra"):
-    (tmp_path / folder).mkdir()
-  vocab_file = byte_pairs.write(tmp_path / "assets")
-  config = tiny_bert.sizes(
-    len(byte_pairs.vocabulary()), 8, 1, 8, 14, model_type="roberta", type_vocab_size=1
-  )
-  (tmp_path / "assets.extra" / "bert_config.json").write_text(json.dumps(config))
-  asset = types.SimpleNamespace(asset_path=tf.constant(str(vocab_file)))
-  encoder = types.SimpleNamespace(mlm=None, vocab_file=asset, do_lower_case=tf.constant(False))
-  monkeypatch.setattr(bundle_files, "is_saved_model", lambda path: True)
-  monkeypatch.setattr(saved_models, "load", lambda path: encoder)
-  with pytest.raises(ValueError, match="max_seq_length is 13, but must be from 3 to 12"):
-    masked_words.from_saved_model(str(tmp_path), max_seq_length=13)

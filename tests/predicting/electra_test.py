@@ -10,7 +10,7 @@ from bert import predict_masked, tokenization
 from bert.model import heads, replaced_tokens
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from bert.predicting import masked_words
+from bert.predicting.predictor import Predictor
 from tests.kit.families import load_variables
 from tests.kit.recorded_configs import electra_config
 
@@ -29,7 +29,7 @@ def folder(golden_dir, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def predict(folder):
-  return masked_words.from_checkpoint(str(folder), top_k=3, max_seq_length=16)
+  return Predictor.load(str(folder), task="masked_words", top_k=3, max_seq_length=16)
 
 
 def test_words_are_the_generator_s_and_verdicts_the_discriminator_s(golden_dir, folder, predict):

@@ -55,8 +55,8 @@ def export(tmp_path, monkeypatch):
   return tmp_path, installed
 
 
-def load(folder, *arguments):
-  return load_export.load(folder, load_export.read(folder), *arguments)
+def load(folder, engine="auto", precision="float32"):
+  return load_export.choose_engine(folder, engine, precision)
 
 
 def test_auto_is_the_same_engine_everywhere_and_logged(export, monkeypatch):
@@ -70,7 +70,7 @@ def test_auto_is_the_same_engine_everywhere_and_logged(export, monkeypatch):
     installed.clear()
     installed.update(engines)
     lines.clear()
-    assert load(folder).name == expected
+    assert load(folder) == expected
     assert servable.find(folder).engine == expected
     assert lines == [f"Engine {expected}{rest} computes {folder} in float32."] * 2
 
@@ -82,20 +82,18 @@ def test_rows_are_as_long_as_the_model_reads(export, monkeypatch):
   monkeypatch.setattr(
     registry, "load", lambda name, path, **options: asked.append(options) or MadeUp(name)
   )
-  model = load_export.read(folder)
-  model.config.max_position_embeddings = 16
-  load_export.load(folder, model)
-  assert [options["max_length"] for options in asked] == [16]
+  Predictor.load(folder)
+  assert [options["max_length"] for options in asked] == [exports.CONFIG.longest_sequence]
 
 
 def test_auto_is_an_engine_that_has_such_a_model(export):
   folder, installed = export
-  assert load(folder, "auto", "int8").name == "litert"
+  assert load(folder, "auto", "int8") == "litert"
   installed.remove("litert")
-  assert load(folder).name == "onnxruntime"
-  assert load(folder, "onnxruntime").name == "onnxruntime"
+  assert load(folder) == "onnxruntime"
+  assert load(folder, "onnxruntime") == "onnxruntime"
   installed.add("openvino")  # of both precisions, from one file
-  assert load(folder, "auto", "bfloat16").name == "openvino"
+  assert load(folder, "auto", "bfloat16") == "openvino"
 
 
 def test_vectors_are_pooled_as_recorded_or_as_asked_for(export):
@@ -104,7 +102,7 @@ def test_vectors_are_pooled_as_recorded_or_as_asked_for(export):
   [found] = Predictor.load(folder, "litert")(["Film bad"])
   assert found.tolist() == [max(ids)] * 16
   asked = {"engine": "litert", "pooling": "mean", "max_seq_length": None}
-  [found, _] = Predictor.from_checkpoint(folder, **asked)(["Film bad", "a"])
+  [found, _] = Predictor.load(folder, task="vectors", **asked)(["Film bad", "a"])
   np.testing.assert_allclose(found, np.mean(ids))
 
 
@@ -113,11 +111,9 @@ def test_options_of_an_encoder(export):
   for name in ("litert", "auto"):
     assert Predictor.load(folder, name, chunk_size=7).chunk_size == 7
   assert Predictor.load(folder, "litert").chunk_size == 64 * 32
-  made = Predictor.from_checkpoint(folder, engine="litert", chunk_size=7, max_seq_length=None)
-  assert made.chunk_size == 7
   with pytest.raises(ValueError, match="chunk_size is 0, but must be at least 1"):
     Predictor.load(folder, "litert", chunk_size=0)
-  message = r"An encoder has no option doc_stride\. Its options: max_seq_length\."
+  message = "An encoder has no option doc_stride"
   with pytest.raises(ValueError, match=message):
     Predictor.load(folder, "litert", doc_stride=8, max_seq_length=16)
 

@@ -262,14 +262,14 @@ _IN_CI = [pytest.param(task, marks=pytest.mark.ci) for task in WRITE]
 @pytest.mark.parametrize("task", _IN_CI)
 def test_a_folder_answers_as_the_run_did(finished, task):
   done = finished(task)
-  answer = Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), batch_size=4)
+  answer = Predictor.load(str(done.out), vocab_file=str(done.vocab_file), batch_size=4)
   ASSERT[task](done, answer(done.items))
 
 
 @pytest.mark.parametrize("task", _IN_CI)
 def test_an_answer_has_the_same_bits_whatever_items_are_around_it(finished, task):
   done = finished(task)
-  answer = Predictor.from_run(
+  answer = Predictor.load(
     str(done.out), vocab_file=str(done.vocab_file), batch_size=4, batch_invariant=True
   )
   together = answer(done.items)
@@ -281,8 +281,8 @@ def test_an_answer_has_the_same_bits_whatever_items_are_around_it(finished, task
 @pytest.mark.parametrize("task", WRITE)
 def test_an_export_answers_as_the_run_did(exported, task):
   done = exported(task)
-  of_run = Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), batch_size=4)
-  of_export = Predictor.from_saved_model(str(done.out / "export"), batch_size=4)
+  of_run = Predictor.load(str(done.out), vocab_file=str(done.vocab_file), batch_size=4)
+  of_export = Predictor.load(str(done.out / "export"), batch_size=4)
   ASSERT[task](done, of_export(done.items))
   assert of_run(done.items[:1])[0].keys() == of_export(done.items[:1])[0].keys()
 
@@ -314,7 +314,7 @@ def test_lines_of_json_in_and_out(exported, task, tmp_path):
   (tmp_path / "in.jsonl").write_bytes(text)
   run(
     predict,
-    saved_model=done.out / "export",
+    init_checkpoint=done.out / "export",
     input_file=tmp_path / "in.jsonl",
     output_file=tmp_path / "out.jsonl",
   )
@@ -326,7 +326,7 @@ def test_lines_of_json_in_and_out(exported, task, tmp_path):
 def test_bfloat16_is_near(finished):
   done = finished("classifier")
   exact, near = (
-    np.array([r["probabilities"] for r in Predictor.from_run(str(done.out), **options)(done.items)])
+    np.array([r["probabilities"] for r in Predictor.load(str(done.out), **options)(done.items)])
     for options in (
       {"vocab_file": str(done.vocab_file)},
       {"vocab_file": str(done.vocab_file), "dtype": "bfloat16"},
@@ -339,12 +339,12 @@ def test_bfloat16_is_near(finished):
 def test_options_reach_the_model(finished):
   done = finished("squad")
   options = {"vocab_file": str(done.vocab_file), "null_score_diff_threshold": -1e9}
-  results = Predictor.from_run(str(done.out), **options)(done.items)
+  results = Predictor.load(str(done.out), **options)(done.items)
   assert {(r["answer"], r["start"], r["end"]) for r in results} == {("", -1, -1)}
   with pytest.raises(ValueError, match=r"SpanDecoder has no option pooling. .*doc_stride"):
-    Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), pooling="mean")
+    Predictor.load(str(done.out), vocab_file=str(done.vocab_file), pooling="mean")
   with pytest.raises(ValueError, match="max_seq_length is 41, but must be from 3 to 40"):
-    Predictor.from_run(str(done.out), vocab_file=str(done.vocab_file), max_seq_length=41)
+    Predictor.load(str(done.out), vocab_file=str(done.vocab_file), max_seq_length=41)
 
 
 @pytest.mark.ci
@@ -394,7 +394,7 @@ def test_a_checkpoint_that_no_run_left_is_refused(finished, tmp_path):
   "item", [("a", []), ("a", "b"), ("a", ["b", ""]), ("a", ["b", 3]), "a", {"context": "a"}]
 )
 def test_choices_that_are_none(exported, item):
-  choose = Predictor.from_saved_model(str(exported("swag").out / "export"))
+  choose = Predictor.load(str(exported("swag").out / "export"))
   with pytest.raises(ValueError, match=r"inputs are context, choices \(a list\)"):
     choose([item])
 

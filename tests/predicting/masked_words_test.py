@@ -1,7 +1,6 @@
 """Masked words: the model's own probabilities, from checkpoints and exports, and messages."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -9,10 +8,11 @@ import tensorflow as tf
 
 from bert import predict
 from bert.checkpoints import bundle_files, finding
-from bert.exporting import hub_encoder
 from bert.model.configuration import BertConfig
 from bert.model.variables import use_store
-from bert.predicting import load_model, masked_words
+from bert.predicting import masked_words
+from bert.predicting.engines import tensorflow
+from bert.predicting.predictor import Predictor
 from tests.kit import exports
 from tests.kit.filters import run_filter
 from tests.kit.masked_lm import CONFIG, TEXTS, VOCAB, pretraining_graph, tokens_of, variables
@@ -72,11 +72,8 @@ def test_probabilities_are_those_of_the_heads(fill, store):
 @pytest.mark.ci
 def test_an_answer_has_the_same_bits_whatever_texts_are_around_it(pretrained, pretrained_encoder):
   options = {"top_k": 3, "max_seq_length": 16, "batch_size": 4, "batch_invariant": True}
-  for load, model, texts in (
-    (masked_words.from_checkpoint, pretrained, TEXTS),
-    (masked_words.from_saved_model, pretrained_encoder, TEXTS[:3]),
-  ):
-    fill = load(model, **options)
+  for model, texts in ((pretrained, TEXTS), (pretrained_encoder, TEXTS[:3])):
+    fill = Predictor.load(model, task="masked_words", **options)
     assert fill(texts) == [fill([text])[0] for text in texts]
 
 
@@ -88,37 +85,28 @@ def test_questions_may_be_dictionaries(fill):
 
 
 def test_an_exported_encoder_says_the_same(pretrained_encoder, pretrained, store):
-  """Run as the SavedModel that it is, or read as a checkpoint; neither knows of next sentences."""
-  options = {"top_k": 3, "max_seq_length": 16}
-  for load in (masked_words.from_saved_model, masked_words.from_checkpoint):
-    fill = load(pretrained_encoder, **options)
-    for result, item in zip(fill(TEXTS[:3]), TEXTS[:3], strict=True):
-      check(result, item, store, top_k=3)
-      assert "next_sentence" not in result
-    with pytest.raises(ValueError, match="cls/seq_relationship"):
-      fill(TEXTS[3:])
+  """It does not know of next sentences."""
+  fill = Predictor.load(pretrained_encoder, task="masked_words", top_k=3, max_seq_length=16)
+  for result, item in zip(fill(TEXTS[:3]), TEXTS[:3], strict=True):
+    check(result, item, store, top_k=3)
+    assert "next_sentence" not in result
+  with pytest.raises(ValueError, match="cls/seq_relationship"):
+    fill(TEXTS[3:])
 
 
 @pytest.mark.parametrize("written", ["[mask]", "[Mask]", "<mask>", "[ MASK ]", "____"])
 def test_other_ways_to_write_the_mask_are_named(pretrained_encoder, written):
-  fill = masked_words.from_checkpoint(pretrained_encoder, max_seq_length=16)
+  fill = Predictor.load(pretrained_encoder, task="masked_words", max_seq_length=16)
   with pytest.raises(ValueError, match=r"no .MASK.*Write .MASK., in capitals, for ") as caught:
     fill([f"the {written} sat"])
   assert str(caught.value).endswith(f"for {written}.")
 
 
-def test_all_pieces_add_up_to_one(pretrained, pretrained_encoder):
-  for fill in (
-    masked_words.from_checkpoint(pretrained, top_k=1000, max_seq_length=16),
-    masked_words.from_saved_model(pretrained_encoder, top_k=15, max_seq_length=16),
-  ):
-    [pieces] = fill(["the [MASK] sat"])[0]["masks"]
-    assert len(pieces) >= 15
-    probabilities = [piece["probability"] for piece in pieces]
-    assert probabilities == sorted(probabilities, reverse=True)
-  [pieces] = masked_words.from_checkpoint(pretrained, top_k=1000, max_seq_length=16)(["[MASK]"])[0][
-    "masks"
-  ]
+def test_all_pieces_add_up_to_one(pretrained):
+  fill = Predictor.load(pretrained, task="masked_words", top_k=1000, max_seq_length=16)
+  [pieces] = fill(["the [MASK] sat"])[0]["masks"]
+  probabilities = [piece["probability"] for piece in pieces]
+  assert probabilities == sorted(probabilities, reverse=True)
   assert sum(piece["probability"] for piece in pieces) == pytest.approx(1, abs=1e-5)
   assert sorted(piece["token"] for piece in pieces) == sorted([*VOCAB, "[id 15]"])
 
@@ -140,12 +128,12 @@ def test_the_heads_equal_the_originals(golden_dir):
   with np.load(golden_dir / "tiny_forward.npz") as recorded:
     recorded = dict(recorded)
   config = BertConfig.from_json_file(str(golden_dir / "tiny" / "bert_config.json"))
-  function = load_model.load_graph(
-    masked_words._graph(config, config.vocab_size, masked_words.Heads(True, next_sentence=True)),
-    masked_words._INPUTS,
+  function = tensorflow.load_graph(
+    masked_words.graph(config, masked_words.Heads(True, next_sentence=True), config.vocab_size),
+    masked_words.INPUTS,
     finding.find_checkpoint(golden_dir / "tiny"),
   )
-  outputs = function({name: recorded[f"in_{name}"] for name in masked_words._INPUTS})
+  outputs = function({name: recorded[f"in_{name}"] for name in masked_words.INPUTS})
   by_id = np.argsort(outputs["ids"], axis=-1)
   probabilities = np.take_along_axis(np.asarray(outputs["probabilities"]), by_id, axis=-1)
   np.testing.assert_allclose(
@@ -178,7 +166,7 @@ def test_a_checkpoint_without_the_head_is_told(store, tmp_path):
   encoder_alone = {n: v for n, v in store.variables.items() if n.startswith("bert/")}
   folder = save(tmp_path, encoder_alone)
   with pytest.raises(bundle_files.CheckpointError, match="has no head for masked words"):
-    masked_words.from_checkpoint(folder, max_seq_length=16)
+    Predictor.load(folder, task="masked_words", max_seq_length=16)
 
 
 def test_half_a_head_is_told(store, tmp_path):
@@ -187,39 +175,13 @@ def test_half_a_head_is_told(store, tmp_path):
   with pytest.raises(
     bundle_files.CheckpointError, match=r"lacks 1 of .* cls/predictions/output_bias"
   ):
-    masked_words.from_checkpoint(folder, max_seq_length=16)
-
-
-def test_real_weights_without_the_head(data_dir):
-  [folder] = (data_dir / "weights").iterdir()
-  with pytest.raises(bundle_files.CheckpointError, match="has no head for masked words"):
-    masked_words.from_checkpoint(str(folder))
-
-
-@pytest.mark.ci
-def test_an_encoder_without_mlm_is_told(store, tmp_path):
-  (tmp_path / "trained").mkdir()
-  without = {n: v for n, v in store.variables.items() if n.startswith("bert/")}
-  pretrained = save(tmp_path / "trained", without)
-  vocab = os.path.join(pretrained, "vocab.txt")
-  hub_encoder.export_encoder(str(tmp_path / "encoder"), CONFIG, pretrained, vocab, True)
-  with pytest.raises(ValueError, match=r"has no \.mlm"):
-    masked_words.from_saved_model(str(tmp_path / "encoder"))
-  with pytest.raises(FileNotFoundError, match="holds no SavedModel"):
-    masked_words.from_saved_model(pretrained)
-
-
-def test_a_length_beyond_the_models(pretrained, pretrained_encoder):
-  for load, model in (
-    (masked_words.from_checkpoint, pretrained),
-    (masked_words.from_saved_model, pretrained_encoder),
-  ):
-    with pytest.raises(ValueError, match="max_seq_length is 128, but must be from 3 to 32"):
-      load(model)
+    Predictor.load(folder, task="masked_words", max_seq_length=16)
 
 
 def test_bfloat16_is_near(pretrained, fill):
-  near = masked_words.from_checkpoint(pretrained, top_k=3, max_seq_length=16, dtype="bfloat16")
+  near = Predictor.load(
+    pretrained, task="masked_words", top_k=3, max_seq_length=16, dtype="bfloat16"
+  )
   exact, near = (
     [piece["probability"] for result in model(TEXTS) for mask in result["masks"] for piece in mask]
     for model in (fill, near)
@@ -228,17 +190,13 @@ def test_bfloat16_is_near(pretrained, fill):
   assert near != exact
 
 
-@pytest.mark.parametrize(
-  "kind", ["init_checkpoint", pytest.param("saved_model", marks=pytest.mark.ci)]
-)
-def test_predict_py_fills_masks_too(pretrained, pretrained_encoder, store, kind):
+def test_predict_py_fills_masks_too(pretrained, store):
   lines = [
     "The [MASK] sat .",
     '{"text": "The [MASK] sat ."}',
     '{"text_b": "on the [MASK] .", "text_a": "the cat"}',
   ]
-  flags = {"task": "fill_mask", "max_seq_length": 16}
-  flags[kind] = {"init_checkpoint": pretrained, "saved_model": pretrained_encoder}[kind]
+  flags = {"task": "masked_words", "init_checkpoint": pretrained, "max_seq_length": 16}
   code, printed, err = run_filter(predict, "\n".join(lines).encode(), **flags)
   assert code is None, err
   results = list(map(json.loads, printed.splitlines()))

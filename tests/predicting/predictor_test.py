@@ -16,9 +16,11 @@ from bert.checkpoints import bundle_files, finding, loading, reading, saving
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from bert.predicting import load_model, predictor, sentence_vectors
-from bert.predicting.predictor import Predictor, name_texts
-from bert.predicting.processors import TextProcessor
+from bert.predicting import load_run, sentence_vectors
+from bert.predicting.engines import tensorflow
+from bert.predicting.predictor import Predictor
+from bert.predicting.processors import TextProcessor, name_texts
+from tests.kit import predictors
 from tests.kit.exports import CONFIG, LABELS, VOCAB, WORDS
 from tests.kit.filters import run_filter
 
@@ -37,11 +39,11 @@ class Spy:
 
   def __init__(self, **options):
     self.batches = []
-    self.predictor = Predictor(
+    self.predictor = predictors.predictor(
       lambda item: {"codes": item, "name": str(item)},
       self._compute,
       ["codes"],
-      lambda features, outputs: (features["name"], int(outputs["sum"])),
+      lambda item, outputs: (str(item), int(outputs["sum"])),
       **options,
     )
 
@@ -97,11 +99,8 @@ def test_a_stream_holds_no_more_than_a_chunk():
 
 @pytest.mark.parametrize("item", ["hello", {"text_a": "hello"}])
 def test_one_item_is_not_a_list_of_letters_or_names(item):
-  predictor = Predictor(
-    lambda each: {"codes": [1], "item": each},
-    lambda batch: batch,
-    ["codes"],
-    lambda features, outputs: features["item"],
+  predictor = predictors.predictor(
+    lambda each: {"codes": [1]}, lambda batch: batch, ["codes"], lambda each, outputs: each
   )
   assert predictor(item) == predictor([item]) == [item]
 
@@ -144,11 +143,10 @@ def test_dictionaries_name_texts(item, names, expected):
   [
     ({}, ["text_a", "text_b"]),
     (("x", None), ["text_a", "text_b"]),
-    ({"text_b": "y"}, ["text_a", "text_b"]),
     ({"text": "x", "text_a": "y"}, ["text_a", "text_b"]),
     ({"text_a": ["x", "y"]}, ["text_a", "text_b"]),
-    ({"sentence": "x"}, ["text_a", "text_b"]),
     ({"text_a": "x", "text_b": "y"}, ["text"]),
+    (("x", "y"), ["text_a"]),
     ({"text": "x"}, ["context", "question"]),
     (["x", "y", "z"], ["text_a", "text_b"]),
     (float("nan"), ["text"]),
@@ -167,7 +165,9 @@ def test_sizes_below_one_are_refused(name):
 
 
 def test_an_output_without_a_row_for_each_item_is_refused():
-  broken = Predictor(lambda item: {"codes": item}, lambda batch: {"sum": np.zeros([7])}, ["codes"])
+  broken = predictors.predictor(
+    lambda item: {"codes": item}, lambda batch: {"sum": np.zeros([7])}, ["codes"]
+  )
   with pytest.raises(ValueError, match=r"'sum' is \(7,\) for 2 items"):
     broken([[1], [2]])
 
@@ -204,23 +204,15 @@ POOL = {
 @pytest.mark.parametrize("pooling", sentence_vectors.POOLINGS)
 @pytest.mark.parametrize("layers", [-1, 0, (-1, 0)])
 def test_vectors_are_those_of_the_model(trained, pooling, layers):
-  encode = Predictor.from_checkpoint(trained, layers=layers, pooling=pooling, max_seq_length=16)
+  encode = Predictor.load(
+    trained, task="vectors", layers=layers, pooling=pooling, max_seq_length=16
+  )
   items = [*random_texts(5), ("the film", "was good .")]
   for item, result in zip(items, encode(items), strict=True):
     vectors, _ = own_layers(trained, *([item] if isinstance(item, str) else item))
     expected = POOL[pooling](vectors)[..., list(np.atleast_1d(layers)), :]
     expected = expected[..., 0, :] if isinstance(layers, int) else expected
     np.testing.assert_allclose(result, expected, atol=1e-5)
-
-
-def test_results_do_not_depend_on_the_other_texts(trained):
-  texts = random_texts(40)
-  results = [
-    Predictor.from_checkpoint(trained, max_seq_length=16, batch_size=batch_size)(texts)
-    for batch_size in (1, 7, 40)
-  ]
-  for other in results[1:]:
-    np.testing.assert_allclose(results[0], other, atol=1e-5)
 
 
 def test_the_graph_is_traced_once(trained):
@@ -230,7 +222,7 @@ def test_the_graph_is_traced_once(trained):
     traces.append(1)
     return {"sum": tf.reduce_sum(features["input_ids"], axis=1)}
 
-  function = load_model.load_graph(
+  function = tensorflow.load_graph(
     lambda features: {
       **build(features),
       "first": BertModel(CONFIG, False, **_model_inputs(features)).get_pooled_output(),
@@ -238,7 +230,7 @@ def test_the_graph_is_traced_once(trained):
     sentence_vectors.INPUTS,
     finding.find_checkpoint(trained),
   )
-  run = Predictor(
+  run = predictors.predictor(
     lambda n: dict.fromkeys(sentence_vectors.INPUTS, [1] * n), function, sentence_vectors.INPUTS
   )
   assert [result["sum"] for result in run(range(1, 20))] == list(range(1, 20))
@@ -256,7 +248,7 @@ def _model_inputs(features):
 
 
 def test_a_vector_of_vectors_is_not_a_view_of_its_batch(trained):
-  encode = Predictor.from_checkpoint(trained, pooling="none", max_seq_length=16)
+  encode = Predictor.load(trained, task="vectors", pooling="none", max_seq_length=16)
   assert all(
     result.base is None or result.base.nbytes <= 2 * result.nbytes
     for result in encode(random_texts(9))
@@ -270,10 +262,10 @@ def test_a_text_may_be_empty_or_too_long(encode):
 
 
 def test_the_vocabulary_of_another_run_is_said(trained, monkeypatch, caplog):
-  load_model.load_model(trained, max_seq_length=16)
+  load_run.load_model(trained, max_seq_length=16)
   assert "was trained with" not in caplog.text
   monkeypatch.setattr(reading, "read_facts", lambda prefix: {"vocabulary": "ab" * 32})
-  load_model.load_model(trained, max_seq_length=16)
+  load_run.load_model(trained, max_seq_length=16)
   assert "vocab.txt is not the vocabulary that" in caplog.text
 
 
@@ -289,15 +281,15 @@ def test_an_exported_encoder_serves_as_a_checkpoint(trained, encode, tmp_path):
   assert done.code is None, done.err
   texts = random_texts(5)
   for folder in (tmp_path, tmp_path / "encoder"):
-    again = Predictor.from_checkpoint(str(folder), max_seq_length=16)
+    again = Predictor.load(str(folder), task="vectors", max_seq_length=16)
     np.testing.assert_allclose(again(texts), encode(texts), atol=1e-5)
-  flags = {"task": "vectors", "saved_model": tmp_path / "encoder", "max_seq_length": 16}
+  flags = {"task": "vectors", "init_checkpoint": tmp_path / "encoder", "max_seq_length": 16}
   code, printed, err = run_filter(predict, "\n".join(texts).encode(), **flags)
   assert code is None, err
   found = np.array([json.loads(line)["vector"] for line in printed.splitlines()])
   np.testing.assert_allclose(found, encode(texts), atol=1e-5)
   with pytest.raises(ValueError, match="exported with do_lower_case True"):
-    Predictor.from_checkpoint(str(tmp_path), do_lower_case=False, max_seq_length=16)
+    Predictor.load(str(tmp_path), task="vectors", do_lower_case=False, max_seq_length=16)
 
 
 @pytest.mark.parametrize(
@@ -312,24 +304,24 @@ def test_an_exported_encoder_serves_as_a_checkpoint(trained, encode, tmp_path):
 )
 def test_options_that_cannot_be(trained, options, message):
   with pytest.raises(ValueError, match=message):
-    Predictor.from_checkpoint(trained, **{"max_seq_length": 16, **options})
+    Predictor.load(trained, task="vectors", **{"max_seq_length": 16, **options})
 
 
 def test_files_that_do_not_belong_together(trained, tmp_path):
   config, prefix = os.path.join(trained, "bert_config.json"), _copy_checkpoint(trained, tmp_path)
   with pytest.raises(ValueError, match=r"no vocab\.txt or spiece\.model"):
-    Predictor.from_checkpoint(prefix, bert_config_file=config, max_seq_length=16)
+    Predictor.load(prefix, task="vectors", bert_config_file=config, max_seq_length=16)
   larger = tmp_path / "vocab.txt"
   larger.write_text("\n".join([*VOCAB, "more"]) + "\n")
   with pytest.raises(ValueError, match=r"up to 12, but .*bert_config.json has vocab_size 12"):
-    Predictor.from_checkpoint(trained, vocab_file=str(larger), max_seq_length=16)
+    Predictor.load(trained, task="vectors", vocab_file=str(larger), max_seq_length=16)
   deeper = BertConfig.from_dict({**CONFIG.to_dict(), "num_hidden_layers": 3})
   path = tmp_path / "deeper.json"
   path.write_text(deeper.to_json_string())
   with pytest.raises(
     bundle_files.CheckpointError, match="lacks 16 of the model's 55 variables: bert/encoder/layer_2"
   ):
-    Predictor.from_checkpoint(trained, bert_config_file=str(path), max_seq_length=16)
+    Predictor.load(trained, task="vectors", bert_config_file=str(path), max_seq_length=16)
 
 
 def _copy_checkpoint(trained, folder) -> str:
@@ -347,7 +339,7 @@ def test_a_checkpoint_without_a_pooler_has_vectors_all_the_same(trained, encode,
     name: os.path.join(trained, path)
     for name, path in (("bert_config_file", "bert_config.json"), ("vocab_file", "vocab.txt"))
   }
-  without = Predictor.from_checkpoint(str(tmp_path), max_seq_length=16, **files)
+  without = Predictor.load(str(tmp_path), task="vectors", max_seq_length=16, **files)
   np.testing.assert_allclose(without(["the film"]), encode(["the film"]), atol=1e-6)
 
 
@@ -392,24 +384,6 @@ def test_answers_are_those_of_the_saved_model(exported, answer):
   )
 
 
-@pytest.mark.parametrize(
-  "item",
-  [("a", "b", "c"), {"text_b": "a"}, {"text_a": "a", "text_c": "b"}, ("a", 3), 7, ("a", None)],
-)
-def test_items_that_do_not_fit_the_model(answer, item):
-  with pytest.raises(ValueError, match="inputs are text_a, text_b"):
-    answer([item])
-
-
-def test_names_of_pairs():
-  assert predictor.name_texts("a", ["text_a"]) == {"text_a": "a"}
-  assert predictor.name_texts("a", ["sentences"]) == {"sentences": "a"}
-  with pytest.raises(ValueError, match="inputs are text_a"):
-    predictor.name_texts(("a", "b"), ["text_a"])
-  with pytest.raises(ValueError, match="inputs are context, question"):
-    predictor.name_texts("a", ["context", "question"])
-
-
 def test_words_have_as_many_answers_as_a_text_has_words(tmp_path):
   """A server's rows are filled up to the longest of their batch; a result has what is its own."""
 
@@ -426,19 +400,19 @@ def test_words_have_as_many_answers_as_a_text_has_words(tmp_path):
   module = tf.Module()
   module.serve = serve
   tf.saved_model.save(module, str(tmp_path), {"serving_default": serve})
-  short, long, none = Predictor.from_saved_model(str(tmp_path))(["a bb", "a b c d", ""])
+  short, long, none = Predictor.load(str(tmp_path))(["a bb", "a b c d", ""])
   assert (short["words"], short["lengths"].tolist(), short["num_words"]) == (["a", "bb"], [1, 2], 2)
   assert (len(long["words"]), len(long["lengths"])) == (4, 4)
   assert (none["words"], none["lengths"].tolist(), none["num_words"]) == ([], [], 0)
 
 
 def test_other_folders_are_refused(trained, tmp_path):
-  with pytest.raises(FileNotFoundError, match="holds no SavedModel"):
-    Predictor.from_saved_model(trained)
+  with pytest.raises(ValueError, match="is not a fine-tuned model of"):
+    Predictor.load(trained, task="answers")
   module = tf.Module()
   module.f = tf.function(
     lambda x: {"y": x}, input_signature=[tf.TensorSpec([None, None], tf.int32, "x")]
   )
   tf.saved_model.save(module, str(tmp_path), {"serving_default": module.f})
-  with pytest.raises(ValueError, match=r"does not take texts \(the input x is int32"):
-    Predictor.from_saved_model(str(tmp_path))
+  with pytest.raises(ValueError, match="is a SavedModel whose variables do not have BERT's names"):
+    Predictor.load(str(tmp_path))

@@ -10,13 +10,14 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert.checkpoints import finding, reading, saving
 from bert.exporting import model_folder
 from bert.exporting.model_files import FILES
 from bert.exporting.model_folder import Described
 from bert.io import installation, start_lines
-from bert.predicting import attention, masked_words, saved_texts, servable
+from bert.predicting import saved_texts, servable
 from bert.predicting.engines import registry
 from bert.predicting.predictor import Predictor
 from bert.predicting.row_batches import RowBatches
@@ -120,7 +121,7 @@ def test_it_can_be_sent_to_other_processes(export):
 @pytest.mark.parametrize(
   ("options", "message"),
   [
-    ({"task": "vectors"}, "cannot do task=vectors: it has answers"),
+    ({"task": "vectors"}, "is the model of a task, without vectors"),
     ({"task": "other"}, "task is 'other', but must be auto or one of"),
     ({"engine": "other"}, "no engine 'other'"),
     ({"engine": "tensorflow"}, "export of other formats"),
@@ -181,15 +182,16 @@ def test_a_checkpoint_of_pre_training(pretrained):
   assert list(found.abilities) == ["vectors", "masked_words", "attention", "token_vectors"]
   assert [each.is_lazy for each in found.abilities.values()] == [False, False, True, True]
   texts = ["the cat sat .", ("the cat", "sat on the mat")]
-  encode = Predictor.from_checkpoint(pretrained, max_seq_length=16)
+  encode = Predictor.load(pretrained, task="vectors", max_seq_length=16)
   assert_close(computed(found.abilities["vectors"], texts), encode(texts))
   of_tokens = computed(found.abilities["token_vectors"], texts)
   assert [len(each) for each in of_tokens] == [6, 9]
   assert_close([each.mean(axis=0) for each in of_tokens], encode(texts))
-  fill = masked_words.from_checkpoint(pretrained, max_seq_length=16)
+  fill = Predictor.load(pretrained, task="masked_words", max_seq_length=16)
   expected = fill(masked_lm.TEXTS)
   assert_close(computed(found.abilities["masked_words"], masked_lm.TEXTS), expected)
-  tokens, maps = attention.load(pretrained, 16)("the cat sat .")
+  attend = Predictor.load(pretrained, task="attention_maps", max_seq_length=16)
+  [(tokens, maps)] = attend("the cat sat .")
   item = {"text": "the cat sat .", "layer": 1, "head": 1}
   (result,) = computed(found.abilities["attention"], [item])
   assert result["tokens"] == tokens
@@ -201,7 +203,7 @@ def test_an_exported_encoder_of_tensorflow(pretrained_encoder):
   found = servable.find(pretrained_encoder, max_seq_length=16)
   assert list(found.abilities) == ["vectors", "masked_words", "attention", "token_vectors"]
   (vector,) = computed(found.abilities["vectors"], ["the cat"])
-  (expected,) = Predictor.from_checkpoint(pretrained_encoder, max_seq_length=16)(["the cat"])
+  (expected,) = Predictor.load(pretrained_encoder, task="vectors", max_seq_length=16)(["the cat"])
   np.testing.assert_allclose(vector, expected, atol=1e-6)
 
 
@@ -237,12 +239,11 @@ def test_each_engine_of_tensorflow_has_gpu_memory_grow_first(
 
 @pytest.mark.ci
 def test_a_signature_is_read_as_tensorflow_reads_it(exported, pretrained_encoder):
-  from bert.predicting import load_model
-
   folder = saved_texts.folder_of(exported)
-  signature, loaded = saved_texts.signature(folder), load_model.load_signature(exported)
-  assert signature.inputs == loaded.inputs
-  assert signature.needs_pairs == loaded.needs_pairs
+  found, signature = saved_texts.signature(folder), tf.saved_model.load(folder).signatures
+  expected = signature["serving_default"]
+  assert set(found.inputs) == set(expected.structured_input_signature[1])
+  assert set(found.outputs) == set(expected.structured_outputs)
   assert saved_texts.signature(saved_texts.folder_of(pretrained_encoder)) is None
 
 
@@ -255,7 +256,7 @@ def test_an_export_of_token_ids_answers_in_python(name, tmp_path):
   assert (found.folder, found.engine) == (str(folder), "tensorflow")
   item = ITEMS[name]
   results = computed(found.abilities["answers"], [item])
-  of_export = Predictor.from_saved_model(tmp_path / "export")([item])
+  of_export = Predictor.load(tmp_path / "export")([item])
   tiny_exports.write(tmp_path / "onnx", name)
   assert_close(results, of_export)
   assert_close(results, Predictor.load(tmp_path / "onnx", "onnxruntime")([item]))

@@ -33,8 +33,8 @@ def saved(model, tmp_path_factory) -> pathlib.Path:
 
 
 def assert_same_answers(folder, model) -> None:
-  answer = Predictor.from_run(str(folder), max_seq_length=16)
-  expected = Predictor.from_saved_model(model.exported)(TEXTS)
+  answer = Predictor.load(str(folder), max_seq_length=16)
+  expected = Predictor.load(model.exported)(TEXTS)
   for found, wanted in zip(answer(TEXTS), expected, strict=True):
     assert found["label"] == wanted["label"]
     assert found["label_names"] == exports.LABELS

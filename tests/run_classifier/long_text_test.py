@@ -86,7 +86,7 @@ def test_a_document_has_one_line(trained):
 @pytest.mark.slow
 def test_the_exported_model_reads_windows_too(trained, tmp_path):
   script.run_well(**trained.flags, do_export=True, export_dir=tmp_path)
-  answer = Predictor.from_saved_model(str(tmp_path))
+  answer = Predictor.load(str(tmp_path))
   texts = [document(i)[1] for i in range(SIZES["test"])]
   expected = np.loadtxt(trained.out / "test_results.tsv")
   found = [each["probabilities"] for each in answer(texts)]

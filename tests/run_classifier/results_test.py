@@ -11,7 +11,6 @@ import tensorflow as tf
 from bert import convert_checkpoint, run_classifier, tokenization
 from bert.checkpoints import load_report
 from bert.predicting import load_run
-from bert.predicting.load_model import load_model
 from bert.scripts import flag_groups
 from bert.tasks import glue
 from bert.training import hardware
@@ -48,7 +47,7 @@ def test_files_of_a_run(mrpc):
 
 
 def test_the_folder_is_a_model_that_needs_no_other_flag(mrpc, tmp_path):
-  """The command of convert_checkpoint.py --help, and what Predictor.from_run reads."""
+  """The command of convert_checkpoint.py --help, and what Predictor.load reads."""
   converter = Script(convert_checkpoint)
   values = {"init_checkpoint": mrpc.out, "output_dir": tmp_path / "mrpc"}
   converter.run_well("--command=to_transformers", **values)
@@ -58,10 +57,10 @@ def test_the_folder_is_a_model_that_needs_no_other_flag(mrpc, tmp_path):
   example = json_in(mrpc.out / "example.json")
   dev = (mrpc.flags["data_dir"] / "dev.tsv").read_text(encoding="utf-8").splitlines()
   assert list(example.values()) == dev[1].split("\t")[3:]
-  assert load_run.decoder_of(found)[0].example == example
+  assert load_run.decoder_of(found).example == example
   assert found.vocab_file == str(mrpc.out / "vocab.txt")
   assert found.config.to_dict().items() >= json_in(mrpc.flags["bert_config_file"]).items()
-  assert load_model(str(mrpc.out), max_seq_length=16)[2] == found.prefix
+  assert load_run.load_model(str(mrpc.out), max_seq_length=16)[2] == found.prefix
 
 
 def test_log_lines_of_the_original(mrpc):

@@ -82,8 +82,8 @@ def test_export_and_folder_answer_alike(trained, tmp_path):
   items = [(qa["question"], context) for qa, context in questions]
   predictions, odds = (json_in(tmp_path / f"{name}.json") for name in ("predictions", "null_odds"))
   for predictor in (
-    Predictor.from_saved_model(str(tmp_path)),
-    Predictor.from_run(trained.out),
+    Predictor.load(str(tmp_path)),
+    Predictor.load(trained.out),
   ):
     for (qa, context), answer in zip(questions, predictor(items), strict=True):
       assert answer["answer"] == predictions[qa["id"]]

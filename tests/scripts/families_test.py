@@ -36,7 +36,7 @@ def test_tags(family, tmp_path):
   assert results_in(tmp_path / "out" / "eval_results.txt")["eval_accuracy"] > 0.8
   read = conll_files.read_conll(tmp_path / "out" / "predictions.conll")
   texts = [" ".join(each.words) for each in read.examples]
-  answers = Predictor.from_run(tmp_path / "out")(texts)
+  answers = Predictor.load(tmp_path / "out")(texts)
   for answer, example in zip(answers, read.examples, strict=True):
     tags = answer["tags"]
     entities = label_schemes.entities_of(tags, scheme)  # the script writes what they stand for

@@ -12,7 +12,6 @@ from bert import extract_features, run_classifier, run_ner, run_squad, run_swag
 from bert.checkpoints import finding, numpy_writer, transformers_heads
 from bert.model import variable_shapes
 from bert.model.configuration import BertConfig
-from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
 from tests.kit import byte_pairs, tiny_choices, tiny_entities, tiny_sentences
 from tests.kit.conversions import run_well
@@ -82,9 +81,9 @@ def test_sentences(folder, tmp_path):
   expected, converted, exported = (
     [answer["probabilities"] for answer in predictor(items)]
     for predictor in (
-      Predictor.from_run(tmp_path / "out"),
-      Predictor.from_run(there),
-      Predictor.from_saved_model(str(tmp_path / "out" / "export" / "task")),
+      Predictor.load(tmp_path / "out"),
+      Predictor.load(there),
+      Predictor.load(str(tmp_path / "out" / "export" / "task")),
     )
   )
   np.testing.assert_allclose(converted, expected, atol=1e-6)
@@ -100,7 +99,7 @@ def test_tags(folder, tmp_path):
   )
   there = to_transformers(tmp_path / "out", tmp_path / "there", "ner")
   folders = tmp_path / "out", there
-  tags = [Predictor.from_run(each)("the film was good")[0]["tags"] for each in folders]
+  tags = [Predictor.load(each)("the film was good")[0]["tags"] for each in folders]
   assert tags[0] == tags[1]
 
 
@@ -113,7 +112,7 @@ def test_choices(folder, tmp_path):
   )
   there = to_transformers(tmp_path / "out", tmp_path / "there", "swag")
   question = ("the film", ["was good", "was bad"])
-  answers = [Predictor.from_run(each)([question])[0] for each in (tmp_path / "out", there)]
+  answers = [Predictor.load(each)([question])[0] for each in (tmp_path / "out", there)]
   np.testing.assert_allclose(*(answer["probabilities"] for answer in answers), atol=1e-6)
 
 
@@ -138,7 +137,7 @@ def test_questions(folder, tmp_path):
   there = to_transformers(tmp_path / "out", tmp_path / "there", "squad")
   assert json.loads((tmp_path / "out" / "predictions.json").read_text())["0"] == "film"
   options = {"max_seq_length": 32, "doc_stride": 8, "max_query_length": 12}
-  [answer] = Predictor.from_run(there, **options)([("what was good", paragraph["context"])])
+  [answer] = Predictor.load(there, **options)([("what was good", paragraph["context"])])
   assert answer["answer"] == "film"
 
 
@@ -151,4 +150,4 @@ def test_features_and_words(folder, tmp_path):
   [line] = (tmp_path / "out.jsonl").read_text().splitlines()
   assert len(json.loads(line)["features"][0]["layers"][0]["values"]) == SIZES["hidden_size"]
   with pytest.raises(finding.CheckpointError, match="has no head for masked words"):
-    masked_words.from_checkpoint(str(folder), max_seq_length=32)
+    Predictor.load(str(folder), task="masked_words", max_seq_length=32)

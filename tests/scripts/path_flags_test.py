@@ -14,7 +14,7 @@ from bert.scripts import command_line, flag_groups, path_flags
 
 MODULES = sorted(word.module for word in bert_command.own_words().values())
 # Words in the names of flags that take paths.
-_PATHS = ("file", "dir", "checkpoint", "saved_model", "extend", "plot")
+_PATHS = ("file", "dir", "checkpoint", "extend", "plot")
 
 
 @pytest.fixture(params=MODULES)

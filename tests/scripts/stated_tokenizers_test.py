@@ -57,7 +57,7 @@ def test_vectors(folder, tmp_path):
   run_well("from_transformers", init_checkpoint=folder, output_dir=tmp_path / "back")
   (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
   for model in (folder, tmp_path / "back"):
-    assert ids_of(Predictor.from_checkpoint(str(model), max_seq_length=8)) == EXPECTED
+    assert ids_of(Predictor.load(str(model), task="vectors", max_seq_length=8)) == EXPECTED
     flags = {"init_checkpoint": model, "input_file": tmp_path / "texts.txt", "layers": "-1"}
     output = tmp_path / f"{model.name}.jsonl"
     Script(extract_features).run_well(**flags, output_file=output, max_seq_length=8)
@@ -81,7 +81,7 @@ def test_a_run_and_its_exports(folder, tmp_path):
   )
   run = Predictor.load(tmp_path / "out")
   assert [each[: len(EXPECTED[0])] for each in ids_of(run)] == EXPECTED
-  exported = Predictor.from_saved_model(str(tmp_path / "out" / "export"))
+  exported = Predictor.load(str(tmp_path / "out" / "export"))
   for found, expected in zip(exported(TEXTS), run(TEXTS), strict=True):
     np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=1e-5)
   run_well("to_transformers", init_checkpoint=tmp_path / "out", output_dir=tmp_path / "there")

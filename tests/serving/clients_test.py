@@ -18,7 +18,6 @@ import requests
 
 from bert import tokenization
 from bert.exporting import model_folder
-from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
 from tests.kit.server_program import Program
 from tests.serving import client_models
@@ -44,7 +43,10 @@ def program(folders, tmp_path_factory):
 @pytest.fixture(scope="module")
 def predictors(folders):
   found = {name: Predictor.load(path) for name, path in folders.items() if name != "words"}
-  return {**found, "words": masked_words.from_checkpoint(folders["words"], max_seq_length=None)}
+  return {
+    **found,
+    "words": Predictor.load(folders["words"], task="masked_words", max_seq_length=None),
+  }
 
 
 @pytest.fixture(params=VECTORS)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from bert.io import installation
-from bert.predicting import masked_words
 from bert.predicting.predictor import Predictor
 from bert.serving.served_models import ServedModels, ServingOptions
 from tests.kit import masked_lm, own_tasks
@@ -35,9 +34,9 @@ def test_abilities_of_a_checkpoint_from_one_process(pretrained):
   models = ServedModels({"masks": pretrained}, ServingOptions(reload=False), max_seq_length=16)
   wanted = [("masks", "vectors", texts), ("masks", "masked_words", masked_lm.TEXTS)]
   vectors, words = asyncio.run(served(models, wanted))
-  encode = Predictor.from_checkpoint(pretrained, max_seq_length=16)
+  encode = Predictor.load(pretrained, task="vectors", max_seq_length=16)
   np.testing.assert_allclose(vectors, encode(texts), atol=1e-5)
-  expected = masked_words.from_checkpoint(pretrained, max_seq_length=16)(masked_lm.TEXTS)
+  expected = Predictor.load(pretrained, task="masked_words", max_seq_length=16)(masked_lm.TEXTS)
   assert [masked_lm.tokens_of(each) for each in words] == [
     masked_lm.tokens_of(each) for each in expected
   ]
@@ -67,7 +66,7 @@ def test_a_task_of_ones_own_is_loaded_by_all_processes(tmp_path):
   with own_tasks.loaded("stars"):
     flags = own_tasks.write(tmp_path, "stars") | {"num_train_epochs": 1.0}
     own_tasks.script("stars").run_well(**flags, output_dir=tmp_path / "out", do_train=True)
-    expected = Predictor.from_run(str(tmp_path / "out"))(own_tasks.ITEMS["stars"])
+    expected = Predictor.load(str(tmp_path / "out"))(own_tasks.ITEMS["stars"])
   script = tmp_path / "front.py"
   script.write_text(_FRONT)
   arguments = [str(own_tasks.FILES["stars"]), str(tmp_path / "out"), *own_tasks.ITEMS["stars"]]

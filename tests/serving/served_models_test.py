@@ -515,4 +515,7 @@ def test_what_needs_tensorflow_is_one_message_without_it(monkeypatch, tmp_path, 
 def test_what_needs_no_tensorflow_is_found_here(monkeypatch):
   monkeypatch.setattr(servable, "needs_tensorflow", lambda folder: False)
   monkeypatch.setattr(servable, "find", lambda folder, **options: (folder, options))
-  assert served_models.found_apart("f", task="auto") == ("f", {"task": "auto"})
+  assert served_models.found_apart("f", task="auto") == (
+    "f",
+    {"task": "auto", "shares_cores": True},
+  )

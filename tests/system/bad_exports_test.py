@@ -302,14 +302,8 @@ PREDICTIONS = [
     "bert-alive[onnx]",
   ),
   ("no runtime", without("ai_edge_litert"), {}, 'pip install "bert-alive[litert]"'),
-  ("masked words", nothing, {"task": "fill_mask"}, "--task=fill_mask is computed by TensorFlow"),
+  ("masked words", nothing, {"task": "masked_words"}, "cannot do task=masked_words"),
   ("vectors of a classifier", nothing, {"task": "vectors"}, "without vectors. Export the encoder"),
-  (
-    "a SavedModel",
-    nothing,
-    {"init_checkpoint": None, "saved_model": "{}/export"},
-    "--saved_model is TensorFlow's alone",
-  ),
   ("an empty folder", put("empty/x"), {"init_checkpoint": "{}/empty"}, "empty"),
 ]
 ROWS = [

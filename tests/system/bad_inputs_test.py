@@ -14,9 +14,9 @@ import pytest
 from bert import create_pretraining_data, create_vocab, predict, tokenization
 from bert.checkpoints import label_map
 from bert.model.configuration import BertConfig
-from bert.predicting import predictor
+from bert.predicting.processors import name_texts
 from bert.tasks import conll_files, glue, multiple_choice, squad, user_tables
-from tests.kit import tiny_bert
+from tests.kit import predictors, tiny_bert
 from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, rows_of, starting
 
 DEEP = "[" * 100_000  # Python's JSON gives up at about 1,000
@@ -509,23 +509,20 @@ CORPORA = [
 ]
 
 
-class _Lengths(predictor.Predictor):
+def _lengths():
   """A model of questions and contexts, which needs no TensorFlow."""
-
-  def __init__(self):
-    names = ["context", "question"]
-    super().__init__(
-      lambda item: predictor.name_texts(item, names),
-      lambda batch: {"length": [len(text) for text in batch["question"]]},
-      names,
-    )
-    self.text_names = names
+  names = ["context", "question"]
+  return predictors.predictor(
+    lambda item: name_texts(item, names),
+    lambda batch: {"length": [len(text) for text in batch["question"]]},
+    names,
+  )
 
 
 def _answer(folder):
   flags = {"input_file": "{}/texts.jsonl", "output_file": "{}/out/answers.jsonl"}
-  with mock.patch.object(predict, "load_predictor", _Lengths):
-    starting(predict, saved_model="not looked at", **flags)(folder)
+  with mock.patch.object(predict, "load_predictor", _lengths):
+    starting(predict, init_checkpoint="not looked at", **flags)(folder)
 
 
 _LINE = '{"context": "It was me.", "question": "Who?"}\n'

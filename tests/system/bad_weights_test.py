@@ -6,6 +6,7 @@ nothing written, nothing changed. Text files are in tests/system/bad_inputs_test
 Alone: python -m pytest tests/system/bad_weights_test.py (seconds, mostly to start TensorFlow)
 """
 
+import functools
 import gzip
 import json
 import pathlib
@@ -26,7 +27,7 @@ from bert.checkpoints import (
 )
 from bert.io import record_files, tfrecord_bytes
 from bert.io.tfrecord_bytes import framed, varint
-from bert.predicting import load_run, masked_words, predictor
+from bert.predicting import load_run, predictor
 from bert.pretraining import record_checks
 from bert.tasks import glue
 from bert.training import input_pipeline
@@ -391,25 +392,25 @@ TRANSFORMERS = [
 
 @pytest.fixture(scope="module")
 def other_models(tmp_path_factory) -> pathlib.Path:
-  """SavedModels that are not made for texts: without a signature, and of numbers."""
+  """SavedModels that are not ours: without a signature, and of the lengths of texts."""
 
   class Multiplying(tf.Module):
     def __init__(self):
       self.factor = tf.Variable(2)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="x")], autograph=False)
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="x")], autograph=False)
     def multiply(self, x):
-      return {"y": self.factor * x}
+      return {"y": self.factor * tf.strings.length(x)}
 
   folder, module = tmp_path_factory.mktemp("models"), Multiplying()
   signatures = {"serving_default": module.multiply}
-  tf.saved_model.save(module, str(folder / "numbers"), signatures)
+  tf.saved_model.save(module, str(folder / "lengths"), signatures)
   tf.saved_model.save(tf.Module(), str(folder / "no_signature"))
   return folder
 
 
 def _load_saved_model(folder):
-  return predictor.Predictor.from_saved_model(str(folder / "model"))
+  return predictor.Predictor.load(str(folder / "model"))
 
 
 SAVED_MODELS = [
@@ -418,10 +419,10 @@ SAVED_MODELS = [
     "model/saved_model.pb",
     loading(_load_saved_model),
     [
-      case("missing", None, "holds no SavedModel", "--do_export"),
-      case("a folder", FOLDER, "is damaged"),
+      case("missing", None, "has no checkpoint"),
+      case("a folder", FOLDER, "model"),
       case("text", b"no protocol buffer\n" * 9, "is damaged"),
-      case("empty", b"", "is damaged"),
+      case("empty", b"", "do not have BERT's names"),
     ],
     named="model",
   ),
@@ -461,26 +462,24 @@ def _damage(model, file, change):
 
 
 _VARIABLES = "variables/variables.data-00000-of-00001"
-_BY_PREDICTOR = predictor.Predictor.from_saved_model
-_BY_CHECKPOINT = predictor.Predictor.from_checkpoint
+_ANSWERS, _VECTORS = (
+  functools.partial(predictor.Predictor.load, task=task) for task in ("answers", "vectors")
+)
 
 
 @pytest.mark.parametrize(
   ("name", "load", "file", "change", "words"),
   [
-    ("no_signature", _BY_PREDICTOR, None, None, "does not take texts"),
-    ("numbers", _BY_PREDICTOR, None, None, "the input x is int32"),
-    ("numbers", masked_words.from_saved_model, None, None, "has no .mlm"),
-    ("numbers", _BY_CHECKPOINT, None, None, "do not have BERT's names"),
-    ("numbers", load_run.find_run, None, None, "do not have BERT's names"),
-    ("numbers", _BY_PREDICTOR, "saved_model.pb", cut(9), "is damaged"),
-    ("numbers", _BY_PREDICTOR, "saved_model.pb", lambda good: good[: len(good) // 2], "is damaged"),
-    ("numbers", masked_words.from_saved_model, "saved_model.pb", cut(9), "is damaged"),
-    ("numbers", _BY_PREDICTOR, "variables/variables.index", cut(9), "is damaged"),
-    ("numbers", _BY_PREDICTOR, "variables/variables.index", lambda good: None, "is damaged"),
-    ("numbers", _BY_PREDICTOR, _VARIABLES, cut(1), "is damaged"),
-    ("numbers", _BY_PREDICTOR, _VARIABLES, flipped(1), "is damaged"),
-    ("numbers", _BY_PREDICTOR, _VARIABLES, lambda good: None, "is damaged"),
+    ("no_signature", _ANSWERS, None, None, "do not have BERT's names"),
+    ("lengths", _VECTORS, None, None, "do not have BERT's names"),
+    ("lengths", load_run.find_run, None, None, "do not have BERT's names"),
+    ("lengths", _ANSWERS, "saved_model.pb", cut(9), "is damaged"),
+    ("lengths", _ANSWERS, "saved_model.pb", lambda good: good[: len(good) // 2], "is damaged"),
+    ("lengths", _ANSWERS, "variables/variables.index", cut(9), "is damaged"),
+    ("lengths", _ANSWERS, "variables/variables.index", lambda good: None, "is damaged"),
+    ("lengths", _ANSWERS, _VARIABLES, cut(1), "is damaged"),
+    ("lengths", _ANSWERS, _VARIABLES, flipped(1), "is damaged"),
+    ("lengths", _ANSWERS, _VARIABLES, lambda good: None, "is damaged"),
   ],
 )
 def test_another_or_a_damaged_saved_model(other_models, name, load, file, change, words, tmp_path):

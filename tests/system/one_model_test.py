@@ -46,7 +46,7 @@ def expected(tmp_path_factory) -> tuple[list[str], np.ndarray]:
 
 
 def _logits(tmp_path_factory) -> np.ndarray:
-  answers = Predictor.from_saved_model(exports.classifier(tmp_path_factory).exported)(TEXTS)
+  answers = Predictor.load(exports.classifier(tmp_path_factory).exported)(TEXTS)
   return np.log([each["probabilities"] for each in answers])
 
 

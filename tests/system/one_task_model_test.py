@@ -231,7 +231,7 @@ def weights(folder: pathlib.Path) -> dict[str, np.ndarray]:
 def expected(root: pathlib.Path, task: Task) -> tuple[list, list[float]]:
   """Computes the answers with NumPy from the vectors of the last layer."""
   prefix, tensors = str(root / "original" / "model.ckpt-1"), weights(root / "original")
-  encode = Predictor.from_checkpoint(prefix, pooling="none", max_seq_length=LENGTH)
+  encode = Predictor.load(prefix, task="vectors", pooling="none", max_seq_length=LENGTH)
   answers, shares = [], []
   for item in task.items:
     rows = [(item[0], each) for each in item[1]] if task.names[-1] == "choices" else [item]

@@ -68,10 +68,10 @@ def files(tmp_path_factory):
   return every_script.write_files(tmp_path_factory.mktemp("files"))
 
 
-def test_without_tensorflow_text_one_line_says_so_before_any_work(files, tmp_path, monkeypatch):
+def test_without_tensorflow_text_one_line_says_so_before_any_work(
+  files, exported, tmp_path, monkeypatch
+):
   monkeypatch.setitem(sys.modules, "tensorflow_text", None)
-  saved_model = tmp_path / "export"
-  (saved_model / "task").mkdir(parents=True)
   errors = [
     Script(run_classifier).error_of(
       **every_script.flags("run_classifier", files, tmp_path, do_export=True)
@@ -79,7 +79,7 @@ def test_without_tensorflow_text_one_line_says_so_before_any_work(files, tmp_pat
     Script(export_hub).error_of(
       **{**every_script.flags("export_hub", files, tmp_path), "export_dir": tmp_path / "new"}
     ),
-    Script(predict).error_of(saved_model=saved_model),
+    Script(predict).error_of(init_checkpoint=exported),
   ]
   features = ("--do_export", "An export that reads text", "An exported task model")
   for error, what in zip(errors, features, strict=True):
@@ -87,7 +87,7 @@ def test_without_tensorflow_text_one_line_says_so_before_any_work(files, tmp_pat
     assert line.startswith(f"ERROR: {what} needs tensorflow-text, which is not installed. Only")
     assert "pip install" in line
     assert "WSL2 (docs/platforms.md)" in line
-  assert os.listdir(tmp_path) == ["export"]
+  assert os.listdir(tmp_path) == []
 
 
 _HELD = """

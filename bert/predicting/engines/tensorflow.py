@@ -1,10 +1,13 @@
-"""TensorFlow as an engine: a run's checkpoint, or a SavedModel of token ids.
+"""TensorFlow as an engine: checkpoints, and SavedModels of token ids or of texts.
 
-engine = load_checkpoint("out/model.ckpt-343", config, head)
-engine = load("out/export/task/saved_model.pb")
+engine = load_checkpoint("out/model.ckpt-343", config, head)           # the scores of a task
+engine = load_graph(build, ["input_ids", ...], "out/model.ckpt-343")   # what `build` gives
+engine = load("out/export/task/saved_model.pb")                        # of token ids
+engine = load_texts("out/export/task")                                 # of strings
 """
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +15,9 @@ import tensorflow as tf
 from absl import logging
 
 from bert.exporting import saved_models, token_graph
-from bert.io import start_lines
+from bert.io import installation, start_lines
 from bert.model.task_head import Head
+from bert.model.variables import FilledStore, traced_once, use_store
 from bert.modeling import BertConfig
 from bert.predicting.engines.engine import Arrays
 from bert.predicting.engines.model_inputs import ModelInputs, need_file, shapes
@@ -22,17 +26,24 @@ _TYPES = {"int32": np.int32, "int64": np.int64}
 
 
 class TensorFlowEngine:
-  """A `TokenGraph` as an `engine.Engine`."""
+  """A traced function as an `engine.Engine`."""
 
   name = "tensorflow"
 
-  def __init__(self, graph: token_graph.TokenGraph):
-    self.inputs = graph.inputs
-    self._graph = graph
+  def __init__(self, function: Callable[..., Mapping[str, Any]], inputs: Sequence[str], owner: Any):
+    """Also keeps `owner`, which has the variables: a traced function refers to them weakly."""
+    self.inputs = tuple(inputs)
+    self._function = function
+    self._owner = owner
 
-  def __call__(self, batch):
+  def __call__(self, batch: Arrays):
     """See `engine.Engine`."""
-    return {name: value.numpy() for name, value in self._graph(batch).items()}
+    outputs = self._function(**{name: tf.constant(batch[name]) for name in self.inputs})
+    return {name: value.numpy() for name, value in outputs.items()}
+
+
+# ---------------------------------------------------------------------------------------------
+# Checkpoints.
 
 
 def load_checkpoint(
@@ -51,7 +62,54 @@ def load_checkpoint(
   """
   graph = token_graph.of_task(config, head, dtype, skip_padding=True, for_engine=True)
   graph.load(path)
-  return TensorFlowEngine(graph)
+  return TensorFlowEngine(lambda **batch: graph(batch), graph.inputs, owner=graph)
+
+
+def load_graph(
+  build: Callable[[Arrays], Arrays],
+  inputs: Sequence[str],
+  prefix: str,
+  optional: tuple[str, ...] = (),
+) -> TensorFlowEngine:
+  """Traces a graph function once, and loads its variables from a checkpoint.
+
+  Args:
+    build: int32 inputs `[R, S]` of unknown sizes -> outputs `[R, ...]`.
+    inputs: names of the inputs.
+    prefix: the checkpoint's, see `finding.find_checkpoint`.
+    optional: prefixes of variables that may be missing, because no output depends on them.
+
+  Raises:
+    CheckpointError: a variable is missing, or has another shape.
+  """
+  store = FilledStore()
+
+  def build_in_store(**batch):
+    with use_store(store):
+      return build(batch)
+
+  specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in inputs}
+  # `tf.function` traces a call twice if it lifts the variables that the call creates.
+  with traced_once():
+    graph = tf.function(build_in_store, autograph=False).get_concrete_function(**specs)
+  saved_models.load_all(prefix, store.variables.values(), optional)
+  store.finish()
+  return TensorFlowEngine(graph, inputs, owner=store)
+
+
+# ---------------------------------------------------------------------------------------------
+# SavedModels.
+
+
+def load_texts(folder: str, inputs: Sequence[str]) -> TensorFlowEngine:
+  """Loads a SavedModel whose signature `serving_default` takes strings `[R]` by these names.
+
+  Raises:
+    ValueError: it is damaged.
+  """
+  installation.text_operations("An exported task model")  # registers the ops of tokenizers
+  model = saved_models.load(folder)
+  return TensorFlowEngine(model.signatures["serving_default"], inputs, owner=model)
 
 
 class SavedModelEngine:
