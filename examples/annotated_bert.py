@@ -19,13 +19,14 @@ import tensorflow as tf
 
 from bert import create_pretraining_data, modeling, run_classifier, run_pretraining, tokenization
 from bert.keras3 import AdamWeightDecay, BertTokenizer, WarmUpLinearDecay
-from bert.keras3.models import BertForSequenceClassification, TFBertForSequenceClassification
+from bert.keras3.models import BertForSequenceClassification
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig
 from bert.optimization import create_optimizer
 from bert.run_classifier import DataProcessor, InputExample
 from bert.tasks import metrics
 from bert.training.estimator import Estimator, RunConfig
+from bert.transformers import TFBertForSequenceClassification
 
 SAMPLES = pathlib.Path(__file__).resolve().parent.parent / "samples"
 VOCAB_FILE = str(SAMPLES / "vocab.txt")

@@ -6,7 +6,9 @@ NumPy, lists, and JAX's own outside a compiled function. Other tensors are not: 
 would wait for the device.
 """
 
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -42,51 +44,73 @@ class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[m
           check_range(name, ids, limit)
     check_shapes(inputs, bert.longest_sequence)
 
-  def _checked(self, inputs):
-    self.check_inputs(inputs)
-    return plain(inputs)
-
   def __call__(self, *args, **kwargs):
     """Checks the ids and calls the model."""
-    args = (self._checked(args[0]), *args[1:]) if args else args
-    self.check_inputs(kwargs)
-    return super().__call__(*args, **kwargs)
+    for inputs in (*args[:1], kwargs):
+      self.check_inputs(inputs)
+    return super().__call__(*map(plain, args[:1]), *args[1:], **kwargs)
 
-  def fit(self, x=None, *args, validation_data=None, **kwargs):
-    """Checks the ids and trains; see `keras.Model.fit`."""
-    if isinstance(validation_data, tuple):
-      validation_data = (self._checked(validation_data[0]), *validation_data[1:])
-    return super().fit(self._checked(x), *args, validation_data=validation_data, **kwargs)
-
-  def evaluate(self, x=None, *args, **kwargs):
-    """Checks the ids and evaluates; see `keras.Model.evaluate`."""
-    return super().evaluate(self._checked(x), *args, **kwargs)
-
-  def predict(self, x, *args, **kwargs):
-    """Checks the ids and predicts; see `keras.Model.predict`."""
-    return super().predict(self._checked(x), *args, **kwargs)
-
-  def train_on_batch(self, x, *args, **kwargs):
-    """Checks the ids and makes a step; see `keras.Model.train_on_batch`."""
-    return super().train_on_batch(self._checked(x), *args, **kwargs)
-
-  def test_on_batch(self, x, *args, **kwargs):
-    """Checks the ids and evaluates them; see `keras.Model.test_on_batch`."""
-    return super().test_on_batch(self._checked(x), *args, **kwargs)
-
-  def predict_on_batch(self, x):
-    """Checks the ids and predicts; see `keras.Model.predict_on_batch`."""
-    return super().predict_on_batch(self._checked(x))
+  def given(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Checks the ids in the arguments of `fit` and the like; returns what Keras takes."""
+    self.check_inputs(arguments.get("x"))
+    if isinstance(arguments.get("validation_data"), tuple):
+      self.check_inputs(arguments["validation_data"][0])
+    return {name: plain(value) if name in _DATA else value for name, value in arguments.items()}
 
 
-def plain(inputs):
-  """Makes a dictionary of a mapping such as a `BatchEncoding`, and arrays of the lists in it.
+_DATA = ("x", "y", "sample_weight", "validation_data")
+
+
+def _of_given(name: str) -> Callable:
+  """Makes a method of Keras whose arguments are those of `CheckedInputs.given`."""
+  original = getattr(keras.Model, name)
+  signature = inspect.signature(original)
+
+  @functools.wraps(original)
+  def method(self, *args, **kwargs):
+    arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+    del arguments["self"]
+    arguments |= arguments.pop("kwargs", {})
+    return getattr(super(CheckedInputs, self), name)(**self.given(arguments))
+
+  return method
+
+
+for _name in ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"):
+  setattr(CheckedInputs, _name, _of_given(_name))
+
+
+def plain(data):
+  """Makes dictionaries of mappings, such as a `BatchEncoding`, and arrays of lists of numbers.
 
   Keras takes other mappings, and lists, for something else than inputs by name.
+
+  Raises:
+    ValueError: the rows of a list have different lengths.
   """
-  if not isinstance(inputs, Mapping):
-    return inputs
-  return {n: np.asarray(x) if isinstance(x, list) else x for n, x in inputs.items()}
+  if isinstance(data, Mapping):
+    return {name: plain(value) for name, value in data.items()}
+  if isinstance(data, tuple) or (isinstance(data, list) and holds_tensors(data)):
+    return type(data)(map(plain, data))
+  return as_array("a list", data) if isinstance(data, list) else data
+
+
+def holds_tensors(values) -> bool:
+  """Tells a list of inputs from a list of ids."""
+  return bool(values) and all(
+    each is None or keras.ops.is_tensor(each) or isinstance(each, (np.ndarray, keras.KerasTensor))
+    for each in values
+  )
+
+
+def as_array(name: str, rows) -> np.ndarray:
+  """Makes an array of rows; a ValueError names those of different lengths."""
+  try:
+    return np.asarray(rows)
+  except ValueError:
+    raise ValueError(
+      f"The rows of {name} have different lengths: call the tokenizer with padding=True."
+    ) from None
 
 
 def _is_on_host(ids) -> bool:
@@ -140,10 +164,7 @@ def check_range(name: str, ids, limit: int) -> None:
   Example:
     >>> check_range("input_ids", [[7, 30521]], 30522)
   """
-  try:
-    ids = np.asarray(ids)
-  except ValueError:
-    raise ValueError(f"The rows of {name} have different lengths; pad them.") from None
+  ids = as_array(name, ids)
   if ids.dtype.kind in "USO" and ids.size and isinstance(ids.flat[0], (str, bytes)):
     raise ValueError(f"{name} are texts; pass the ids that a tokenizer makes of them.")
   if ids.dtype.kind not in "iuf" or not ids.size:

@@ -60,12 +60,16 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     reads_padding: whether an output depends on vectors of padding.
     is_generator: whether it is the generator of the two models in ELECTRA's checkpoints.
     optional_variables: not reported if missing in a checkpoint.
+    original: the class in `keras_model` of a head of dense layers; empty of others.
+    older_name: of its layer of scores in files that were written before.
   """
 
   reads_pooler: ClassVar[bool] = True
   reads_padding: bool = True
   is_generator = False
   optional_variables: tuple[str, ...] = ()
+  original: ClassVar[str] = ""
+  older_name: ClassVar[str] = "classifier"
 
   def __init__(self, config: BERT | BertConfig | dict, num_labels: int | None = None, **kwargs):
     """Creates the model, with random weights.
@@ -111,42 +115,40 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     hidden = self.bert.family.hidden_layers.get(kind)
     return getattr(self.bert, (hidden and hidden.dropout_key) or "hidden_dropout_prob")
 
-  def create_scores(self, units: int, name: str, head: str) -> keras.layers.Dense:
-    """Creates a layer of scores.
-
-    Args:
-      units: number of scores.
-      name: of the layer.
-      head: its class in `keras_model`, which decides the initial values.
-    """
-    is_glorot = keras_model.is_dense(head, self.bert.family)
+  def create_scores(self, units: int, name: str) -> keras.layers.Dense:
+    """Creates a layer of scores: `units` of them."""
+    is_glorot = keras_model.is_dense(self.original, self.bert.family)
     initializer_range = None if is_glorot else self.bert.initializer_range
     return create_dense(units, name, self.dtype_policy, initializer_range)
 
-  def score_variables(self, head: str, scores, hidden=None) -> dict[str, Any]:
-    """Returns the variables of a head by their names in the original's checkpoints.
-
-    Args:
-      head: its class in `keras_model`.
-      scores: its dense layer of scores.
-      hidden: the dense layer before it.
-    """
-    family = self.bert.family
-    names = keras_model.variable_names(head, family)
-    is_dense = keras_model.is_dense(head, family)
-    kernel = scores.kernel if is_dense else Transposed(scores.kernel)
-    found = dict(zip(names[""], (kernel, scores.bias), strict=True))
-    if hidden is not None:
-      found |= zip(names["hidden"], (hidden.kernel, hidden.bias), strict=True)
-    return found
+  def dense_layers(self) -> tuple[keras.layers.Layer, keras.layers.Layer | None]:
+    """Returns the dense layers of the head: that of the scores, and that before it or None."""
+    return self.classifier, None
 
   def head_variables(self) -> dict[str, Any]:
     """Returns the variables behind the encoder by their names in the original's checkpoints."""
-    return {}
+    found: dict[str, Any] = {}
+    for layer in self.layers:
+      if layer is not self.bert and hasattr(layer, "checkpoint_variables"):
+        found |= layer.checkpoint_variables()
+    if self.original:
+      scores, hidden = self.dense_layers()
+      names = keras_model.variable_names(self.original, self.bert.family)
+      is_dense = keras_model.is_dense(self.original, self.bert.family)
+      kernel = scores.kernel if is_dense else Transposed(scores.kernel)
+      found |= zip(names[""], (kernel, scores.bias), strict=True)
+      if hidden is not None:
+        found |= zip(names["hidden"], (hidden.kernel, hidden.bias), strict=True)
+    return found
 
   def older_heads(self) -> list[tuple[keras.layers.Layer, bool, tuple[str, ...]]]:
     """Lists layers, whether their matrix was transposed in files, and their places there."""
-    return []
+    if not self.original:
+      return []
+    scores, hidden = self.dense_layers()
+    transposed = not keras_model.is_dense(self.original, self.bert.family)
+    layers = ((scores, transposed, self.older_name), (hidden, False, f"{self.older_name}/hidden"))
+    return [(layer, turned, (name,)) for layer, turned, name in layers if layer is not None]
 
   def load_own_variables(self, store):
     """Loads a file, perhaps one that was written when layers had other places."""
@@ -395,10 +397,6 @@ class _ScoresWords(PretrainedModel):
     """The head."""
     return getattr(self, arrangements.MASKED_LM_HEADS[self.bert.model_type][0])
 
-  def head_variables(self) -> dict[str, Any]:
-    """Returns the variables of the head by their names in the original's checkpoints."""
-    return {**super().head_variables(), **self.words.checkpoint_variables()}
-
   def older_heads(self):
     """Lists the head; see the base."""
     return [*super().older_heads(), (self.words, False, ("masked_lm_head",))]
@@ -443,10 +441,6 @@ class _ScoresSentences(PretrainedModel):
   def sentences(self) -> NextSentenceHead:
     """The head."""
     return getattr(self, arrangements.SENTENCE_HEADS[self.bert.model_type][0])
-
-  def head_variables(self) -> dict[str, Any]:
-    """Returns the variables of the head by their names in the original's checkpoints."""
-    return {**super().head_variables(), **self.sentences.checkpoint_variables()}
 
   def older_heads(self):
     """Lists the head; see the base."""
@@ -535,10 +529,6 @@ class BertForReplacedTokens(PretrainedModel):
       bert.hidden_act, bert.initializer_range, name="discriminator", dtype=self.dtype_policy
     )
 
-  def head_variables(self) -> dict[str, Any]:
-    """Returns the variables of the head by their names in the original's checkpoints."""
-    return self.discriminator_predictions.checkpoint_variables()
-
   def older_heads(self):
     """Lists the layers of the head; see the base."""
     head = self.discriminator_predictions
@@ -565,11 +555,10 @@ class _ScoresTexts(PretrainedModel):
 
   Attributes:
     kind: `texts` or `choices`.
-    original: the class of the head in `keras_model`.
   """
 
   kind: ClassVar[str] = "texts"
-  original: ClassVar[str] = "TextClassificationHead"
+  original = "TextClassificationHead"
   reads_padding = False
 
   def create_classifier(self, units: int) -> None:
@@ -596,7 +585,7 @@ class _ScoresTexts(PretrainedModel):
         bert.hidden_size, name="sequence_summary", **self.summary(rate), **arguments
       )
     # Before the layer that precedes it, as in the state of optimizers in files.
-    self.classifier = self.create_scores(units, "classifier", self.original)
+    self.classifier = self.create_scores(units, "classifier")
     if pre_classifier is not None:
       self.pre_classifier = pre_classifier
     self.activation = None
@@ -620,8 +609,8 @@ class _ScoresTexts(PretrainedModel):
       vector = vector if layer is None else layer(vector)
     return ops.cast(self.classifier(self.dropout(vector)), "float32")
 
-  def _layers_of_scores(self):
-    """Returns the dense layers: that of the scores, and that before it or None."""
+  def dense_layers(self):
+    """Returns the layers; see the base."""
     if isinstance(self.classifier, ClassificationHead):
       return self.classifier.out_proj, self.classifier.dense
     if hasattr(self, "sequence_summary"):
@@ -630,17 +619,6 @@ class _ScoresTexts(PretrainedModel):
     if layer is not None and layer.scope == "roberta/pooler/dense":
       return self.classifier, self.bert.pooler.dense
     return self.classifier, getattr(self, "pre_classifier", None)
-
-  def head_variables(self) -> dict[str, Any]:
-    """Returns the variables of the layers by their names in the original's checkpoints."""
-    return self.score_variables(self.original, *self._layers_of_scores())
-
-  def older_heads(self):
-    """Lists the layers; see the base."""
-    scores, hidden = self._layers_of_scores()
-    transposed = not keras_model.is_dense(self.original, self.bert.family)
-    found = [(scores, transposed, ("classifier",))]
-    return found if hidden is None else [*found, (hidden, False, ("classifier/hidden",))]
 
 
 @register
@@ -660,20 +638,12 @@ class BertForTokenClassification(PretrainedModel):
   """Predicts a class for each token: `logits` `[B, S, C]`."""
 
   reads_pooler = False
+  original = "TokenClassificationHead"
 
   def create_head(self) -> None:
     """Creates `dropout` and `classifier`."""
     self.dropout = Dropout(self.dropout_rate(), dtype=self.dtype_policy)
-    self.classifier = self.create_scores(self.num_labels, "classifier", "TokenClassificationHead")
-
-  def head_variables(self) -> dict[str, Any]:
-    """Returns the variables of `classifier` by their names in the original's checkpoints."""
-    return self.score_variables("TokenClassificationHead", self.classifier)
-
-  def older_heads(self):
-    """Lists `classifier`; see the base."""
-    transposed = not keras_model.is_dense("TokenClassificationHead", self.bert.family)
-    return [(self.classifier, transposed, ("classifier",))]
+    self.classifier = self.create_scores(self.num_labels, "classifier")
 
   def _outputs(self, outputs):
     logits = self.classifier(self.dropout(outputs["last_hidden_state"]))
@@ -720,19 +690,17 @@ class BertForQuestionAnswering(PretrainedModel):
   """Scores each token as start and end position of an answer; returns a `SpanOutput`."""
 
   reads_pooler = False
+  original = "QuestionAnsweringHead"
+  older_name = "question_answering_head"
 
   def create_head(self) -> None:
     """Creates `qa_outputs`, and `dropout` before it."""
     self.dropout = Dropout(self.bert.qa_dropout or 0.0, dtype=self.dtype_policy)
-    self.qa_outputs = self.create_scores(2, "qa_outputs", "QuestionAnsweringHead")
+    self.qa_outputs = self.create_scores(2, "qa_outputs")
 
-  def head_variables(self) -> dict[str, Any]:
-    """Returns the variables of `qa_outputs` by their names in the original's checkpoints."""
-    return self.score_variables("QuestionAnsweringHead", self.qa_outputs)
-
-  def older_heads(self):
-    """Lists `qa_outputs`; see the base."""
-    return [(self.qa_outputs, True, ("question_answering_head",))]
+  def dense_layers(self):
+    """Returns `qa_outputs`; see the base."""
+    return self.qa_outputs, None
 
   def _outputs(self, outputs):
     scores = self.qa_outputs(self.dropout(outputs["last_hidden_state"]))

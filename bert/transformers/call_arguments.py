@@ -6,9 +6,9 @@ model(ids, mask)   model([ids, mask])   model({"input_ids": ids})   model(input_
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
+
+from bert.keras3.input_checks import holds_tensors
 
 ENCODER_INPUTS = (
   *("input_ids", "attention_mask", "token_type_ids", "position_ids"),
@@ -39,7 +39,7 @@ def by_name(names: Sequence[str], first, rest: Sequence, named: Mapping[str, Any
     TypeError: an argument is given twice.
   """
   first = without_labels(first)
-  if isinstance(first, (list, tuple)) and _holds_tensors(first):
+  if isinstance(first, (list, tuple)) and holds_tensors(first):
     first, rest = first[0], (*first[1:], *rest)
   given = dict(zip(names[1:], rest, strict=False))
   if twice := sorted(set(given) & set(named)):
@@ -56,34 +56,6 @@ def without_labels(batch):
   return batch[0] if is_pair else batch
 
 
-def plain(data):
-  """Makes dictionaries of mappings, such as a `BatchEncoding`, and arrays of lists of numbers.
-
-  Raises:
-    ValueError: the rows of a list have different lengths.
-  """
-  if isinstance(data, Mapping):
-    return {name: plain(value) for name, value in data.items()}
-  if isinstance(data, tuple) or (isinstance(data, list) and _holds_tensors(data)):
-    return type(data)(map(plain, data))
-  if not isinstance(data, list):
-    return data
-  try:
-    return np.asarray(data)
-  except ValueError:
-    raise ValueError(
-      "The rows of a list have different lengths: call the tokenizer with padding=True."
-    ) from None
-
-
 def as_tensor(value):
   """Makes an array of a list."""
   return np.asarray(value) if isinstance(value, (list, tuple)) else value
-
-
-def _holds_tensors(values) -> bool:
-  """Tells a list of inputs from a list of ids."""
-  return bool(values) and all(
-    each is None or tf.is_tensor(each) or isinstance(each, (np.ndarray, keras.KerasTensor))
-    for each in values
-  )

@@ -7,7 +7,6 @@ The files are read by `bert.tasks.glue`.
 """
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -30,10 +29,6 @@ class InputExample:
   text_b: str | None = None
   label: str | None = None
 
-  def to_json_string(self) -> str:
-    """Returns its content as JSON."""
-    return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
-
 
 @dataclasses.dataclass(frozen=True)
 class InputFeatures:
@@ -43,10 +38,6 @@ class InputFeatures:
   attention_mask: list[int] | None = None
   token_type_ids: list[int] | None = None
   label: int | float | None = None
-
-  def to_json_string(self) -> str:
-    """Returns its content as JSON."""
-    return json.dumps(dataclasses.asdict(self)) + "\n"
 
 
 class DataProcessor:

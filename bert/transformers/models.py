@@ -42,6 +42,7 @@ from bert.families import FAMILIES, form
 from bert.families.files import files_of
 from bert.io import filesystem, json_files
 from bert.keras3 import parts
+from bert.keras3.input_checks import plain
 from bert.keras3.models import PretrainedModel
 from bert.keras3.optimization import AdamWeightDecay
 from bert.keras3.saving import float32
@@ -52,7 +53,6 @@ from bert.transformers.call_arguments import (
   as_tensor,
   by_name,
   encoder_inputs,
-  plain,
   without_labels,
 )
 from bert.transformers.configurations import PretrainedConfig
@@ -434,15 +434,13 @@ class TFPreTrainedModel(PretrainedModel):
       sample_weight = {name: sample_weight.get(label) for name, label in weights_of}
     return keras.Model.compute_metrics(self, x, y, y_pred, sample_weight)
 
-  def _given(self, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Makes the data among the arguments of `fit` and the like what Keras takes.
+  def given(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Makes the data among the arguments of `fit` and the like what Keras takes; see the base.
 
     Raises:
       ValueError: the labels are of the wrong shape.
     """
-    for name in ("x", "y", "sample_weight", "validation_data"):
-      if name in arguments:
-        arguments[name] = plain(arguments[name])
+    arguments = super().given(arguments)
     x, y = arguments.get("x"), arguments.get("y")
     is_by_name = isinstance(x, Mapping) and self._calls_by_name()
     found = {name: x[name] for name in self.label_names if name in x} if is_by_name else {}
@@ -668,25 +666,6 @@ class TFPreTrainedModel(PretrainedModel):
   def can_generate(cls) -> bool:
     """Always False: these are encoders."""
     return False
-
-
-def _of_given(name: str) -> Callable:
-  """Makes a method of Keras that takes any mapping, and lists, as data."""
-  original = getattr(keras.Model, name)
-  signature = inspect.signature(original)
-
-  @functools.wraps(original)
-  def method(self, *args, **kwargs):
-    arguments = dict(signature.bind(self, *args, **kwargs).arguments)
-    del arguments["self"]
-    arguments |= arguments.pop("kwargs", {})
-    return getattr(super(TFPreTrainedModel, self), name)(**self._given(arguments))
-
-  return method
-
-
-for _name in ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"):
-  setattr(TFPreTrainedModel, _name, _of_given(_name))
 
 
 @functools.cache

@@ -57,7 +57,7 @@ def prepare(
     return {k: v.astype(np.int64) if v.dtype.kind == "i" else v for k, v in batch.items()}
 
   total, drops = len(dataset), shuffle if drop_remainder is None else drop_remainder
-  samples = [batch_of(range(min(total, batch_size))), batch_of(_some(total, batch_size))]
+  sample = batch_of(range(min(total, batch_size)))
   epochs = np.random.default_rng(np.random.randint(2**31))
 
   def batches() -> Iterator[dict[str, np.ndarray]]:
@@ -65,7 +65,7 @@ def prepare(
     for first in range(0, total - batch_size + 1 if drops else total, batch_size):
       yield batch_of(order[first : first + batch_size])
 
-  signature = {name: _spec(*(sample[name] for sample in samples)) for name in samples[0]}
+  signature = {n: tf.TensorSpec([None] * x.ndim, x.dtype) for n, x in sample.items()}
   made = tf.data.Dataset.from_generator(batches, output_signature=signature)
   count = total // batch_size if drops else -(-total // batch_size)
   made = made.apply(tf.data.experimental.assert_cardinality(count))
@@ -92,22 +92,6 @@ def _columns(model, row: Mapping[str, Any]) -> dict[str, str]:
       f"The model reads none of the columns {', '.join(row)}. Tokenize the texts first."
     )
   return names
-
-
-def _some(total: int, batch_size: int) -> range:
-  """Picks other rows, to see which sizes change."""
-  size = min(total, max(1, batch_size // 2))
-  return range(total - size, total)
-
-
-def _spec(first: np.ndarray, second: np.ndarray) -> tf.TensorSpec:
-  """Describes a column: rows, their length, and what else differs between batches, are free."""
-  shape = [n if n == m else None for n, m in zip(first.shape, second.shape, strict=True)]
-  shape = [
-    None,
-    *(None if first.ndim > 1 and axis == 1 else n for axis, n in enumerate(shape[1:], 1)),
-  ]
-  return tf.TensorSpec(shape, first.dtype)
 
 
 def _split(batch, labels):
