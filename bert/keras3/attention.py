@@ -10,12 +10,10 @@ Letters in shapes: B = batch size, F = from-length (queries), T = to-length (key
 S = either length, N = number of heads, H = size of one head, W = N * H.
 """
 
-from types import SimpleNamespace
-
 from keras import ops
 
 from bert.keras3 import arrangements
-from bert.keras3.building_blocks import Dropout, SpecLayer, create_dense, register, scope_below
+from bert.keras3.building_blocks import Dropout, create_dense
 from bert.keras3.padding import AllRows
 
 ATTENTION_TYPES = ("multi_head", "window", "group_query")
@@ -132,62 +130,6 @@ class Attends(arrangements.Arranged):
     """Splits vectors into heads: `[B, S, n * H]` to `[B, S, n, H]`."""
     batch_size, length = ops.shape(x)[:2]
     return ops.reshape(x, (batch_size, length, x.shape[-1] // self.head_size, self.head_size))
-
-
-@register
-class SelfAttention(Attends, SpecLayer):
-  """Multi-head self-attention with its output projection, by itself.
-
-  Variables, under the scope it is built in: `self/{query,key,value}` and `output/dense`, each with
-  `kernel` and `bias`.
-  """
-
-  def __init__(
-    self,
-    hidden_size: int,
-    num_heads: int,
-    attention_dropout_rate: float = 0.1,
-    use_bias: bool = True,
-    initializer_range: float = 0.02,
-    n_kv_head: int | None = None,
-    window_size: int | None = None,
-    name: str = "self",
-    **kwargs,
-  ):
-    """Creates the projections; see `Attends.create_projections`."""
-    super().__init__(name=name, **kwargs)
-    self.places = arrangements.SELF_ATTENTION
-    self.spec = SimpleNamespace(
-      hidden_size=hidden_size,
-      num_heads=num_heads,
-      attention_dropout_rate=attention_dropout_rate,
-      use_bias=use_bias,
-      initializer_range=initializer_range,
-      n_kv_head=n_kv_head,
-      window_size=window_size,
-    )
-    self.create_projections(
-      hidden_size,
-      num_heads,
-      attention_dropout_rate,
-      n_kv_head,
-      window_size,
-      use_bias=use_bias,
-      initializer_range=initializer_range,
-    )
-
-  def build(self, input_shape):
-    """Creates the variables under the original's names."""
-    for role in ("query", "key", "value"):
-      self.part(role).build(input_shape)
-    # In the original `output` is a scope beside `self`, not inside it.
-    with scope_below(self.path.rpartition("/")[0], "output"):
-      self.output_dense.build(input_shape)
-    self.built = True
-
-  def call(self, hidden_states, attention_mask=None, head_mask=None):
-    """Mixes each vector from all visible ones; see `Attends.attend`."""
-    return self.attend(hidden_states, attention_mask, head_mask)
 
 
 def attention_arguments(attention_type: str, num_heads: int, window_size: int, n_kv_head) -> dict:

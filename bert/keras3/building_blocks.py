@@ -31,9 +31,15 @@ class SpecLayer(TorchModule, keras.layers.Layer):
     retired: arguments that files written before may have, see `without_retired`.
   """
 
-  spec: SimpleNamespace
-
   retired: ClassVar[Mapping[str, Any]] = {}
+
+  def __init__(self, **kwargs):
+    super().__init__(**kwargs)
+    self.spec = SimpleNamespace()
+
+  def keep(self, values: Mapping[str, Any]) -> None:
+    """Adds a constructor's arguments to `spec`; `values` are its `locals()` after Keras's own."""
+    vars(self.spec).update(own_arguments(values))
 
   def get_config(self):
     """Returns the constructor's arguments."""
@@ -43,6 +49,11 @@ class SpecLayer(TorchModule, keras.layers.Layer):
   def from_config(cls, config):
     """Creates the layer of a config, perhaps one that was written before."""
     return cls(**without_retired(config, cls.retired))
+
+
+def own_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns what belongs to a constructor's own arguments by name, without those of Keras."""
+  return {n: v for n, v in values.items() if n not in ("self", "__class__", "name", "kwargs")}
 
 
 def without_retired(config: Mapping[str, Any], retired: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,10 +296,6 @@ class Dropout(TorchModule, keras.layers.Layer):
     seed = tf.cast(self.seed_generator.next(), tf.int64)
     factors = kernels.dropout_factors(tf.size(inputs), self.rate, inputs.dtype, seed)
     return inputs * tf.reshape(factors, tf.shape(inputs))
-
-  def compute_output_spec(self, inputs, training=None):
-    """Returns the shape and type of the output."""
-    return keras.KerasTensor(inputs.shape, inputs.dtype)
 
 
 # ---------------------------------------------------------------------------------------------

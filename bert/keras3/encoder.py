@@ -27,6 +27,7 @@ from bert.keras3.building_blocks import (
   ACTIVATIONS,
   create_dense,
   create_normalization,
+  own_arguments,
   register,
   without_retired,
 )
@@ -133,37 +134,9 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     Raises:
       ValueError: a value is out of range or unknown.
     """
+    arguments = own_arguments(locals())
     super().__init__(name=name, **kwargs)
-    self.vocab_size = vocab_size
-    self.hidden_size = hidden_size
-    self.num_layers = num_layers
-    self.num_heads = num_heads
-    self.intermediate_size = intermediate_size
-    self.hidden_act = hidden_act
-    self.hidden_dropout_prob = hidden_dropout_prob
-    self.attention_probs_dropout_prob = attention_probs_dropout_prob
-    self.max_position_embeddings = max_position_embeddings
-    self.type_vocab_size = type_vocab_size
-    self.initializer_range = initializer_range
-    self.layer_norm_eps = layer_norm_eps
-    self.pad_token_id = pad_token_id
-    self.position_embedding_type = position_embedding_type
-    self.normalization_type = normalization_type
-    self.normalization_position = normalization_position
-    self.attention_type = attention_type
-    self.ffn_type = ffn_type
-    self.layer_args = layer_args
-    self.add_pooler = add_pooler
-    self.output_hidden_states = output_hidden_states
-    self.model_type = model_type
-    self.embedding_size = embedding_size
-    self.num_hidden_groups = num_hidden_groups
-    self.inner_group_num = inner_group_num
-    self.seq_classif_dropout = seq_classif_dropout
-    self.qa_dropout = qa_dropout
-    self.transformers_heads = transformers_heads
-    self.classifier_activation = classifier_activation
-    for argument, value in sizes.completed({n: getattr(self, n) for n in _ARGUMENTS}).items():
+    for argument, value in sizes.completed(arguments).items():
       setattr(self, argument, value)
     self.family = keras_model.family_of(vars(self))
     self._check_sizes()
@@ -564,11 +537,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       super().load_own_variables(store)
 
 
-_ARGUMENTS = tuple(
-  name
-  for name in inspect.signature(BERT.__init__).parameters
-  if name not in ("self", "name", "kwargs")
-)
+_ARGUMENTS = tuple(own_arguments(inspect.signature(BERT.__init__).parameters))
 
 
 def gather_inputs(inputs, attention_mask, token_type_ids, position_ids) -> dict:

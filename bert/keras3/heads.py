@@ -17,7 +17,6 @@ choices.
 """
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import ClassVar
 
 import keras
@@ -90,16 +89,7 @@ class TaskHead(SpecLayer):
     super().__init__(**kwargs)
     require_one_of("output", output, OUTPUTS)
     require_one_of("model_type", model_type, tuple(families.FAMILIES))
-    self.spec = SimpleNamespace(
-      num_outputs=num_outputs,
-      dropout_rate=dropout_rate,
-      initializer_range=initializer_range,
-      use_bias=use_bias,
-      output=output,
-      model_type=model_type,
-      transformers_heads=transformers_heads,
-      classifier_activation=classifier_activation,
-    )
+    self.keep(locals())
     self.family = keras_model.family_of(vars(self.spec))
     self.is_dense = self.original is not None and keras_model.is_dense(self.original, self.family)
     self.hidden: keras.layers.Layer | None = None
@@ -220,9 +210,7 @@ class TextClassificationHead(TaskHead):
     super().__init__(num_outputs=num_classes, **kwargs)
     require_one_of("pooling_type", pooling_type, POOLING_TYPES)
     require_one_of("activation", activation, ("softmax", "sigmoid", "linear"))
-    vars(self.spec).update(
-      num_classes=num_classes, pooling_type=pooling_type, activation=activation
-    )
+    self.keep(locals())
     self.reads_pooler = pooling_type == "pooler"
 
   def _features(self, inputs):
@@ -277,7 +265,7 @@ class MultipleChoiceHead(TaskHead):
     kwargs.pop("num_outputs", None)
     # A bias would have no effect: all choices would share it.
     super().__init__(**{"num_outputs": 1, "use_bias": False, **kwargs})
-    self.spec.num_choices = num_choices
+    self.keep(locals())
 
   def _features(self, inputs):
     grouped = len(inputs["last_hidden_state"].shape) == 4
@@ -318,7 +306,7 @@ class TextSimilarityHead(SpecLayer):
     super().__init__(**kwargs)
     require_one_of("pooling_type", pooling_type, ("pooler", "cls", "mean", "max"))
     require_one_of("similarity_function", similarity_function, SIMILARITIES)
-    self.spec = SimpleNamespace(pooling_type=pooling_type, similarity_function=similarity_function)
+    self.keep(locals())
     self.reads_pooler = pooling_type == "pooler"
 
   def call(self, inputs):
@@ -347,7 +335,7 @@ class TokenClassificationHead(TaskHead):
   def __init__(self, num_classes: int = 2, **kwargs):
     kwargs.pop("num_outputs", None)
     super().__init__(num_outputs=num_classes, **kwargs)
-    self.spec.num_classes = num_classes
+    self.keep(locals())
 
 
 @register
@@ -365,7 +353,7 @@ class QuestionAnsweringHead(TaskHead):
       **kwargs: arguments of `TaskHead`.
     """
     super().__init__(**{"num_outputs": 2, "output": "logits", "dropout_rate": 0.0, **kwargs})
-    self.spec.mask_padding = mask_padding
+    self.keep(locals())
 
   def _deliver(self, logits):
     return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}

@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import keras
 
 from bert.checkpoints import model_names
-from bert.keras3 import layers
-from bert.keras3.attention import SelfAttention
-from bert.keras3.building_blocks import LAYER_NORM_EPSILON, PACKAGE, gelu, register
-from bert.keras3.layers import TransformerLayer
+from bert.keras3 import arrangements
+from bert.keras3.attention import Attends
+from bert.keras3.building_blocks import (
+  LAYER_NORM_EPSILON,
+  PACKAGE,
+  SpecLayer,
+  gelu,
+  register,
+  scope_below,
+)
+from bert.keras3.layers import FeedsForward, TransformerLayer
 from bert.keras3.models import (
   BertForMaskedLM,
   BertForPreTraining,
@@ -114,8 +121,55 @@ class _FromConfig(keras.layers.Layer if TYPE_CHECKING else object):  # type: ign
     super().__init__(hidden_size, *args, **kwargs)
 
 
+class _SelfAttention(Attends, SpecLayer):
+  """Self-attention with its output projection, by itself.
+
+  Variables, under the scope it is built in: `self/{query,key,value}` and `output/dense`, each with
+  `kernel` and `bias`.
+  """
+
+  def __init__(
+    self,
+    hidden_size: int,
+    num_heads: int,
+    attention_dropout_rate: float = 0.1,
+    use_bias: bool = True,
+    initializer_range: float = 0.02,
+    n_kv_head: int | None = None,
+    window_size: int | None = None,
+    name: str = "self",
+    **kwargs,
+  ):
+    """Creates the projections; see `Attends.create_projections`."""
+    super().__init__(name=name, **kwargs)
+    self.places = arrangements.SELF_ATTENTION
+    self.keep(locals())
+    self.create_projections(
+      hidden_size,
+      num_heads,
+      attention_dropout_rate,
+      n_kv_head,
+      window_size,
+      use_bias=use_bias,
+      initializer_range=initializer_range,
+    )
+
+  def build(self, input_shape):
+    """Creates the variables under the original's names."""
+    for role in ("query", "key", "value"):
+      self.part(role).build(input_shape)
+    # In the original `output` is a scope beside `self`, not inside it.
+    with scope_below(self.path.rpartition("/")[0], "output"):
+      self.output_dense.build(input_shape)
+    self.built = True
+
+  def call(self, hidden_states, attention_mask=None, head_mask=None):
+    """Mixes each vector from all visible ones; see `Attends.attend`."""
+    return self.attend(hidden_states, attention_mask, head_mask)
+
+
 @register
-class MultiHeadAttention(_FromConfig, SelfAttention):
+class MultiHeadAttention(_FromConfig, _SelfAttention):
   """Self-attention with its output projection."""
 
   from_config_keys: ClassVar[dict[str, str]] = {
@@ -137,8 +191,57 @@ class TransformerEncoderBlock(_FromConfig, TransformerLayer):
   }
 
 
+class _FeedForward(FeedsForward, SpecLayer):
+  """A feed-forward network by itself.
+
+  Variables, beside this layer's scope: `intermediate/dense` is W1, `output/dense` is W2,
+  `intermediate/gate` is W0.
+  """
+
+  retired: ClassVar = {"scopes": ["intermediate", "output"]}
+
+  def __init__(
+    self,
+    hidden_size: int,
+    intermediate_size: int,
+    ffn_type: str = "mlp",
+    activation: str = "gelu",
+    use_bias: bool = True,
+    initializer_range: float = 0.02,
+    name: str = "feed_forward",
+    **kwargs,
+  ):
+    """Creates the projections; see `FeedsForward.create_feed_forward`."""
+    super().__init__(name=name, **kwargs)
+    self.places = arrangements.FEED_FORWARD
+    self.keep(locals())
+    self.create_feed_forward(
+      hidden_size,
+      intermediate_size,
+      ffn_type,
+      activation,
+      use_bias=use_bias,
+      initializer_range=initializer_range,
+    )
+
+  def build(self, input_shape):
+    """Creates the variables under the original's names."""
+    parent = self.path.rpartition("/")[0]
+    with scope_below(parent, "intermediate"):
+      self.intermediate.build(input_shape)
+      if self.gate_activation:
+        self.gate.build(input_shape)
+    with scope_below(parent, "output"):
+      self.output_dense.build((*input_shape[:-1], self.spec.intermediate_size))
+    self.built = True
+
+  def call(self, inputs):
+    """Transforms vectors: float `[..., hidden_size]` to the same shape."""
+    return self.feed_forward(inputs)
+
+
 @keras.saving.register_keras_serializable(package=PACKAGE, name="KitFeedForward")
-class FeedForward(_FromConfig, layers.FeedForward):
+class FeedForward(_FromConfig, _FeedForward):
   """The feed-forward network of a block."""
 
   from_config_keys: ClassVar[dict[str, str]] = {

@@ -24,7 +24,6 @@ Letters in shapes: B = batch size, S = sequence length, W = width, the hidden si
 """
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import keras
@@ -104,19 +103,7 @@ class BertEmbeddings(SpecLayer):
     super().__init__(name=name, **kwargs)
     require_one_of("position_embedding_type", position_embedding_type, POSITION_EMBEDDING_TYPES)
     require_one_of("model_type", model_type, tuple(families.FAMILIES))
-    self.spec = SimpleNamespace(
-      vocab_size=vocab_size,
-      hidden_size=hidden_size,
-      max_position_embeddings=max_position_embeddings,
-      type_vocab_size=type_vocab_size,
-      hidden_dropout_prob=hidden_dropout_prob,
-      initializer_range=initializer_range,
-      layer_norm_eps=layer_norm_eps,
-      normalization_type=normalization_type,
-      position_embedding_type=position_embedding_type,
-      model_type=model_type,
-      pad_token_id=pad_token_id,
-    )
+    self.keep(locals())
     self.family = families.FAMILIES[model_type]
     self.LayerNorm = create_normalization(normalization_type, layer_norm_eps, self.dtype_policy)
     self.dropout = Dropout(hidden_dropout_prob, dtype=self.dtype_policy)
@@ -233,13 +220,6 @@ class BertEmbeddings(SpecLayer):
     is_padding = ops.equal(ids, self.spec.pad_token_id)[..., None]
     return ops.where(is_padding, ops.stop_gradient(vectors), vectors)
 
-  def compute_output_spec(
-    self, input_ids, token_type_ids=None, position_ids=None, training=None, inputs_embeds=None
-  ):
-    """Returns the shape and type of the output."""
-    shape = input_ids.shape if inputs_embeds is None else inputs_embeds.shape[:-1]
-    return keras.KerasTensor((*shape, self.spec.hidden_size), self.compute_dtype)
-
 
 def sinusoidal_embeddings(position_ids, width: int):
   """Computes sines and cosines of the positions, at wavelengths from 2 pi to 20000 pi.
@@ -295,63 +275,6 @@ class FeedsForward(arrangements.Arranged):
     else:
       inner = self.activation(inner)
     return self.part("output")(inner)
-
-
-@register
-class FeedForward(FeedsForward, SpecLayer):
-  """A feed-forward network by itself.
-
-  Variables, beside this layer's scope: `intermediate/dense` is W1, `output/dense` is W2,
-  `intermediate/gate` is W0.
-  """
-
-  retired: ClassVar = {"scopes": ["intermediate", "output"]}
-
-  def __init__(
-    self,
-    hidden_size: int,
-    intermediate_size: int,
-    ffn_type: str = "mlp",
-    activation: str = "gelu",
-    use_bias: bool = True,
-    initializer_range: float = 0.02,
-    name: str = "feed_forward",
-    **kwargs,
-  ):
-    """Creates the projections; see `FeedsForward.create_feed_forward`."""
-    super().__init__(name=name, **kwargs)
-    self.places = arrangements.FEED_FORWARD
-    self.spec = SimpleNamespace(
-      hidden_size=hidden_size,
-      intermediate_size=intermediate_size,
-      ffn_type=ffn_type,
-      activation=activation,
-      use_bias=use_bias,
-      initializer_range=initializer_range,
-    )
-    self.create_feed_forward(
-      hidden_size,
-      intermediate_size,
-      ffn_type,
-      activation,
-      use_bias=use_bias,
-      initializer_range=initializer_range,
-    )
-
-  def build(self, input_shape):
-    """Creates the variables under the original's names."""
-    parent = self.path.rpartition("/")[0]
-    with scope_below(parent, "intermediate"):
-      self.intermediate.build(input_shape)
-      if self.gate_activation:
-        self.gate.build(input_shape)
-    with scope_below(parent, "output"):
-      self.output_dense.build((*input_shape[:-1], self.spec.intermediate_size))
-    self.built = True
-
-  def call(self, inputs):
-    """Transforms vectors: float `[..., hidden_size]` to the same shape."""
-    return self.feed_forward(inputs)
 
 
 @register
@@ -412,24 +335,7 @@ class TransformerLayer(Attends, FeedsForward, SpecLayer):
     require_one_of("attention_type", attention_type, ATTENTION_TYPES)
     require_one_of("normalization_position", normalization_position, NORMALIZATION_POSITIONS)
     require_one_of("model_type", model_type, tuple(families.FAMILIES))
-    self.spec = SimpleNamespace(
-      hidden_size=hidden_size,
-      num_heads=num_heads,
-      intermediate_size=intermediate_size,
-      attention_type=attention_type,
-      normalization_type=normalization_type,
-      normalization_position=normalization_position,
-      ffn_type=ffn_type,
-      dropout_rate=dropout_rate,
-      attention_dropout_rate=attention_dropout_rate,
-      activation=activation,
-      use_bias=use_bias,
-      initializer_range=initializer_range,
-      layer_norm_eps=layer_norm_eps,
-      window_size=window_size,
-      n_kv_head=n_kv_head,
-      model_type=model_type,
-    )
+    self.keep(locals())
     self.family = families.FAMILIES[model_type]
     self.places = arrangements.TRANSFORMER_LAYERS[model_type]
     dense: dict[str, Any] = {"initializer_range": initializer_range, "use_bias": use_bias}

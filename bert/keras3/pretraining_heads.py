@@ -9,7 +9,6 @@ of the embeddings, V = vocabulary size, C = number of classes.
 """
 
 import itertools
-from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -64,14 +63,8 @@ class MaskedLMHead(arrangements.Arranged, SpecLayer):
     """
     super().__init__(**kwargs)
     require_one_of("model_type", model_type, tuple(families.FAMILIES))
-    self.spec = SimpleNamespace(
-      vocab_size=vocab_size,
-      hidden_act=hidden_act,
-      initializer_range=initializer_range,
-      embedding_size=embedding_size,
-      model_type=model_type,
-      layer_norm_eps=layer_norm_eps,
-    )
+    self.keep(locals())
+    del self.spec.input_embeddings
     _, self.places = arrangements.MASKED_LM_HEADS[model_type]
     self.place("norm", create_normalization("layer_norm", layer_norm_eps, self.dtype_policy))
     # Not the layer itself, whose weights would count twice.
@@ -165,7 +158,7 @@ class ReplacedTokensHead(SpecLayer):
       **kwargs: arguments of `keras.layers.Layer`.
     """
     super().__init__(**kwargs)
-    self.spec = SimpleNamespace(hidden_act=hidden_act, initializer_range=initializer_range)
+    self.keep(locals())
     self.dense: Any = None  # of `build`, as the next
     self.dense_prediction: Any = None
 
@@ -188,10 +181,6 @@ class ReplacedTokensHead(SpecLayer):
   def call(self, states):
     """Scores the last hidden state `[B, S, W]`: float32 `[B, S]`, above 0 where replaced."""
     return ops.cast(self.dense_prediction(self.dense(states))[..., 0], "float32")
-
-  def compute_output_spec(self, states):
-    """Returns the shape and type of the output."""
-    return keras.KerasTensor(states.shape[:-1], "float32")
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """Returns the variables by their names in the original's checkpoints."""
@@ -227,12 +216,7 @@ class NextSentenceHead(arrangements.Arranged, SpecLayer):
     """
     super().__init__(**kwargs)
     require_one_of("model_type", model_type, tuple(arrangements.SENTENCE_HEADS))
-    self.spec = SimpleNamespace(
-      num_outputs=num_outputs,
-      dropout_rate=dropout_rate,
-      initializer_range=initializer_range,
-      model_type=model_type,
-    )
+    self.keep(locals())
     _, self.places = arrangements.SENTENCE_HEADS[model_type]
     self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
     name = self.places["scores"]

@@ -177,10 +177,6 @@ class FlattenChoices(TorchModule, keras.layers.Layer):
     """Reshapes one of the inputs."""
     return ops.reshape(inputs, (-1, ops.shape(inputs)[2]))
 
-  def compute_output_spec(self, inputs):
-    """Returns the shape and type of the output."""
-    return keras.KerasTensor((None, inputs.shape[2]), inputs.dtype)
-
 
 def create_multi_task_bert(
   encoder: BERT | str, task_configs: Sequence[NLPTaskConfig], **kwargs

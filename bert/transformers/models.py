@@ -276,10 +276,6 @@ class TFPreTrainedModel(PretrainedModel):
     elif labels := [name for name in _arguments(cls.call) if _is_label(name)]:
       cls.label_names = tuple(labels)
 
-  def compute_output_spec(self, *args, **kwargs):
-    """Returns shapes and types of the outputs, by tracing."""
-    return keras.Layer.compute_output_spec(self, *args, **kwargs)
-
   def _call_encoder(self, inputs, **arguments):
     return self.bert.encode(inputs, **arguments)
 

@@ -6,15 +6,15 @@ import keras
 import numpy as np
 import pytest
 
-from bert.keras3 import BERT, TransformerLayer
-from bert.keras3.attention import ATTENTION_TYPES, SelfAttention
+from bert.keras3 import BERT, FeedForward, MultiHeadAttention, TransformerLayer
+from bert.keras3.attention import ATTENTION_TYPES
 from bert.keras3.building_blocks import (
   NORMALIZATION_TYPES,
   Dropout,
   TruncatedNormal,
   get_activation,
 )
-from bert.keras3.layers import FFN_TYPES, FeedForward
+from bert.keras3.layers import FFN_TYPES
 from tests.kit.keras_models import TINY, numpy_of
 
 W, S = 16, 11  # longer than the default window reaches
@@ -100,7 +100,7 @@ def numpy_attention(layer, states, hidden=None):
 
 @pytest.mark.parametrize("n_kv_head", [4, 2, 1])
 def test_attention_is_the_formula(n_kv_head):
-  layer = SelfAttention(W, 4, initializer_range=0.5, n_kv_head=n_kv_head)
+  layer = MultiHeadAttention(W, 4, initializer_range=0.5, n_kv_head=n_kv_head)
   states = random_states()
   mask = np.ones((3, S), "int32")
   mask[0, 4:] = 0
@@ -115,7 +115,7 @@ def numpy_attention_of(layer, states, mask, hidden):
 
 
 def test_a_window_hides_what_is_far():
-  layer = SelfAttention(W, 2, initializer_range=0.5, window_size=2)
+  layer = MultiHeadAttention(W, 2, initializer_range=0.5, window_size=2)
   states = random_states()
   distance = abs(np.arange(S)[:, None] - np.arange(S)[None])
   actual, expected = numpy_attention_of(layer, states, None, (distance > 2)[None, None])
@@ -123,7 +123,7 @@ def test_a_window_hides_what_is_far():
 
 
 def test_a_mask_may_differ_from_row_to_row():
-  layer = SelfAttention(W, 2, initializer_range=0.5)
+  layer = MultiHeadAttention(W, 2, initializer_range=0.5)
   states = random_states()
   mask = np.tril(np.ones((S, S), "int32"))[None].repeat(3, 0)
   hidden = (mask == 0)[:, None]
@@ -140,7 +140,7 @@ def test_a_mask_may_differ_from_row_to_row():
 )
 def test_sizes_that_do_not_fit(arguments, message):
   with pytest.raises(ValueError, match=message):
-    SelfAttention(**arguments)
+    MultiHeadAttention(**arguments)
 
 
 # ---------------------------------------------------------------------------------------------
