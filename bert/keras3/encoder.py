@@ -19,8 +19,7 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from bert.checkpoints import keras_model, released_models
-from bert.checkpoints import loading as weights
+from bert.checkpoints import keras_model, loading, released_models
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import older_files, padding, parts, sizes
 from bert.keras3.building_blocks import (
@@ -160,20 +159,8 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
   def _create_layers(self):
     config = self.to_bert_config()
     width = config.embedding_width
-    self.embeddings = self.embeddings_class(
-      vocab_size=self.vocab_size,
-      hidden_size=width,
-      max_position_embeddings=self.max_position_embeddings,
-      type_vocab_size=self.type_vocab_size,
-      hidden_dropout_prob=self.hidden_dropout_prob,
-      initializer_range=self.initializer_range,
-      layer_norm_eps=self.layer_norm_eps,
-      normalization_type=self.normalization_type,
-      position_embedding_type=self.position_embedding_type,
-      model_type=self.model_type,
-      pad_token_id=self.pad_token_id,
-      dtype=self.dtype_policy,
-    )
+    arguments = {**self._arguments_of(BertEmbeddings), "hidden_size": width}
+    self.embeddings = self.embeddings_class(**arguments)
     projection = None
     if width != self.hidden_size:
       projection = create_dense(
@@ -206,22 +193,18 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
 
   def _create_layer(self, name: str) -> TransformerLayer:
     arguments = {
-      "hidden_size": self.hidden_size,
-      "num_heads": self.num_heads,
-      "intermediate_size": self.intermediate_size,
-      "attention_type": self.attention_type,
-      "normalization_type": self.normalization_type,
-      "normalization_position": self.normalization_position,
-      "ffn_type": self.ffn_type,
+      **self._arguments_of(TransformerLayer),
       "dropout_rate": self.hidden_dropout_prob,
       "attention_dropout_rate": self.attention_probs_dropout_prob,
       "activation": self.hidden_act,
-      "initializer_range": self.initializer_range,
-      "layer_norm_eps": self.layer_norm_eps,
-      "model_type": self.model_type,
       **(self.layer_args or {}),
     }
-    return TransformerLayer(dtype=self.dtype_policy, name=name, **arguments)
+    return TransformerLayer(name=name, **arguments)
+
+  def _arguments_of(self, layer_class: type[keras.layers.Layer]) -> dict:
+    """Returns the arguments of a layer that this model has under the same names."""
+    names = set(own_arguments(inspect.signature(layer_class).parameters)) & set(_ARGUMENTS)
+    return {"dtype": self.dtype_policy, **{name: getattr(self, name) for name in names}}
 
   def _create_pooler(self) -> Pooler:
     return Pooler(self.hidden_size, self.initializer_range, dtype=self.dtype_policy)
@@ -321,17 +304,16 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       ValueError: `input_ids` is missing, or an input is unknown.
     """
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
-    input_ids, vectors = inputs["input_ids"], inputs["inputs_embeds"]
     mask = inputs["attention_mask"]
     if mask is None:
-      mask = ops.ones_like(input_ids if vectors is None else vectors[..., 0], "int32")
+      mask = ops.ones_like(token_places(inputs), "int32")
     mask = ops.cast(mask, "int32")
     embedded = self.embeddings(
-      input_ids if vectors is None else None,
+      inputs["input_ids"],
       inputs["token_type_ids"],
       inputs["position_ids"],
       training=training,
-      inputs_embeds=vectors,
+      inputs_embeds=inputs["inputs_embeds"],
     )
     has_states = self._returns(output_hidden_states)
     rows = padding.AllRows()
@@ -372,27 +354,22 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
   ):
     """Returns shapes and types of the outputs, without tracing the layers."""
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
-    vectors = inputs["inputs_embeds"]
-    batch_size, length = inputs["input_ids"].shape if vectors is None else vectors.shape[:2]
-    vectors = (batch_size, length, self.hidden_size)
+    batch_size, length = token_places(inputs).shape
+
+    def spec(*shape: int | None, dtype=self.compute_dtype) -> keras.KerasTensor:
+      return keras.KerasTensor((batch_size, *shape), dtype)
+
     outputs = {
-      "last_hidden_state": keras.KerasTensor(vectors, self.compute_dtype),
-      "attention_mask": keras.KerasTensor((batch_size, length), "int32"),
+      "last_hidden_state": spec(length, self.hidden_size),
+      "attention_mask": spec(length, dtype="int32"),
     }
     if self.add_pooler:
-      outputs["pooler_output"] = keras.KerasTensor(
-        (batch_size, self.hidden_size), self.compute_dtype
-      )
+      outputs["pooler_output"] = spec(self.hidden_size)
+    layers = self.encoder.schedule
     if self._returns(output_hidden_states):
-      count = len(self.encoder.schedule) + 1
-      outputs["hidden_states"] = tuple(
-        keras.KerasTensor(vectors, self.compute_dtype) for _ in range(count)
-      )
+      outputs["hidden_states"] = tuple(spec(length, self.hidden_size) for _ in (None, *layers))
     if output_attentions:
-      maps = (batch_size, self.num_heads, length, length)
-      outputs["attentions"] = tuple(
-        keras.KerasTensor(maps, self.compute_dtype) for _ in self.encoder.schedule
-      )
+      outputs["attentions"] = tuple(spec(self.num_heads, length, length) for _ in layers)
     return outputs
 
   def attention_maps(self, inputs, attention_mask=None, token_type_ids=None, position_ids=None):
@@ -411,9 +388,14 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       `[B, L, N, S, S]`, L layers of N heads; the last axis (the attended tokens) sums to 1, except
       with differential attention.
     """
-    gathered = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
-    given = {name: value for name, value in gathered.items() if value is not None}
-    return ops.stack(self(given, output_attentions=True)["attentions"], axis=1)
+    outputs = self(
+      inputs,
+      attention_mask=attention_mask,
+      token_type_ids=token_type_ids,
+      position_ids=position_ids,
+      output_attentions=True,
+    )
+    return ops.stack(outputs["attentions"], axis=1)
 
   def resize_vocabulary(self, rows: int) -> None:
     """Changes the size of the vocabulary; the rows that stay keep their values.
@@ -463,7 +445,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       name = sizes.released_name({**arguments, **overrides}, variant, weights_dataset)
       pretrained = released_models.download_model(name, cache_dir)
     elif pretrained:
-      arguments.update(weights.vocabulary_sizes(pretrained))
+      arguments.update(loading.vocabulary_sizes(pretrained))
     model = cls(**{**arguments, **overrides})
     if pretrained:
       model.load_pretrained_weights(pretrained)
@@ -499,11 +481,11 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       ValueError: the file cannot be read or has no variable of this model; or a variable does not
         fit and `skip_mismatch` is False.
     """
-    return weights.load(self.checkpoint_variables(), path, skip_mismatch)
+    return loading.load(self.checkpoint_variables(), path, skip_mismatch)
 
   def checkpoint_variables(self) -> dict[str, keras.Variable]:
     """Returns the variables by their names in the original's checkpoints."""
-    return weights.original_names(self, self.family.scope)
+    return loading.original_names(self, self.family.scope)
 
   def to_bert_config(self) -> BertConfig:
     """Returns the sizes as the configuration of `modeling.py`."""
@@ -538,6 +520,12 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
 
 
 _ARGUMENTS = tuple(own_arguments(inspect.signature(BERT.__init__).parameters))
+
+
+def token_places(inputs: dict):
+  """Returns something of the shape of the ids, `[B, S]`: they, or a part of their vectors."""
+  vectors = inputs["inputs_embeds"]
+  return inputs["input_ids"] if vectors is None else vectors[..., 0]
 
 
 def gather_inputs(inputs, attention_mask, token_type_ids, position_ids) -> dict:

@@ -248,18 +248,17 @@ def pool(outputs, pooling_type: str):
 class MultipleChoiceHead(TaskHead):
   """Chooses one of N texts: one score per text, with a softmax over the texts of a question.
 
-  Reads the encoder's outputs for B * N texts, the N texts of a question in succession, or vectors
-  of shape `[B, N, S, W]`.
+  Reads the encoder's outputs for B * N texts, the N texts of a question in succession.
   """
 
   original = "MultipleChoiceHead"
   reads_pooler = True
 
-  def __init__(self, num_choices: int | None, **kwargs):
+  def __init__(self, num_choices: int, **kwargs):
     """Creates the head.
 
     Args:
-      num_choices: N; None for scores `[B * N]`, without a softmax.
+      num_choices: N.
       **kwargs: arguments of `TaskHead`.
     """
     kwargs.pop("num_outputs", None)
@@ -268,10 +267,7 @@ class MultipleChoiceHead(TaskHead):
     self.keep(locals())
 
   def _features(self, inputs):
-    grouped = len(inputs["last_hidden_state"].shape) == 4
-    pooled = pool(inputs, "cls" if grouped or "pooler_output" not in inputs else "pooler")
-    if grouped or self.spec.num_choices is None:
-      return pooled
+    pooled = pool(inputs, "pooler" if "pooler_output" in inputs else "cls")
     return ops.reshape(pooled, (-1, self.spec.num_choices, pooled.shape[-1]))
 
   def _linear(self, x):
@@ -279,9 +275,8 @@ class MultipleChoiceHead(TaskHead):
 
   def compute_output_spec(self, inputs):
     """Returns shape and type, which Keras would infer from batches that N does not divide."""
-    states = inputs["last_hidden_state"]
-    batch_size = states.shape[0] if len(states.shape) == 4 else None
-    scores = keras.KerasTensor((batch_size, self.spec.num_choices), "float32")
+    del inputs
+    scores = keras.KerasTensor((None, self.spec.num_choices), "float32")
     return {"logits": scores, "probabilities": scores} if self.spec.output == "dict" else scores
 
 

@@ -19,15 +19,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
+import numpy as np
 from keras import ops
 
 from bert import families
-from bert.checkpoints import keras_model, model_source
-from bert.checkpoints import loading as weights
+from bert.checkpoints import keras_model, loading, model_source
 from bert.checkpoints.load_report import LoadReport
 from bert.keras3 import arrangements, older_files, padding, parts
 from bert.keras3.building_blocks import Dropout, Transposed, create_dense, register
-from bert.keras3.encoder import BERT, gather_inputs
+from bert.keras3.encoder import BERT, gather_inputs, token_places
 from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.outputs import (
   BertOutput,
@@ -90,6 +90,16 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
       raise ValueError(f"num_labels is {num_labels}; it must be at least 1.")
     self.create_head()
     self.build()
+
+  def _lock_state(self) -> None:
+    """Does nothing: layers can be added and replaced at any time, as in Keras 2."""
+
+  def __setattr__(self, name: str, value: Any) -> None:
+    """Sets an attribute; a layer that is replaced is no longer a part of the model."""
+    replaced = vars(self).get(name)
+    if isinstance(replaced, keras.Layer) and replaced is not value:
+      self._tracker.untrack(replaced)
+    super().__setattr__(name, value)
 
   def create_head(self) -> None:
     """Creates the layers behind the encoder.
@@ -266,8 +276,8 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     path = model_source.local_path(name_or_path, cache_dir)
     config = config_of_weights(path)
     if cls.is_generator and config.family.has_generator:
-      shapes, _ = weights.open_weights(path)
-      config = config.generator_config() if weights.has_generator(shapes) else config
+      shapes, _ = loading.open_weights(path)
+      config = config.generator_config() if loading.has_generator(shapes) else config
     arguments = {**arguments_from_config(config), "add_pooler": cls.reads_pooler, **overrides}
     model = cls(BERT(**arguments), num_labels=num_labels)
     model.load_pretrained_weights(path)
@@ -278,7 +288,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
   ) -> LoadReport:
     """Loads encoder and heads from a file; see `BERT.load_pretrained_weights`."""
     variables = self.checkpoint_variables()
-    return weights.load(variables, path, skip_mismatch, self.optional_variables)
+    return loading.load(variables, path, skip_mismatch, self.optional_variables)
 
   def checkpoint_variables(self) -> dict[str, Any]:
     """Returns the variables by their names in the original's checkpoints."""
@@ -303,9 +313,10 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
       words.resize_vocabulary(self.bert.vocab_size)
     register_parameters(self)
 
-  def num_parameters(self) -> int:
+  def num_parameters(self, only_trainable: bool = False) -> int:
     """Returns the number of parameters."""
-    return self.count_params()
+    weights = self.trainable_weights if only_trainable else self.weights
+    return sum(int(np.prod(weight.shape)) for weight in weights)
 
   def get_config(self):
     """Returns the constructor's arguments."""
@@ -561,45 +572,40 @@ class _ScoresTexts(PretrainedModel):
   original = "TextClassificationHead"
   reads_padding = False
 
+  @property
+  def hidden_scope(self) -> str | None:
+    """The scope of the layer before the scores; empty for an activation alone, None without."""
+    hidden = self.bert.family.hidden_layers.get(self.kind)
+    return hidden and hidden.scope
+
   def create_classifier(self, units: int) -> None:
     """Creates the layers, for `units` scores."""
-    bert, policy = self.bert, self.dtype_policy
-    layer, rate = bert.family.hidden_layers.get(self.kind), self.dropout_rate(self.kind)
+    bert, policy, scope = self.bert, self.dtype_policy, self.hidden_scope
+    rate, width = self.dropout_rate(self.kind), bert.hidden_size
+    activation = None if scope is None else bert.family.hidden_layers[self.kind].activation
     arguments = {"initializer_range": bert.initializer_range, "dtype": policy}
-    if layer is not None and layer.scope == "classifier/dense":
+    if scope == "classifier/dense":
       self.classifier = ClassificationHead(
-        bert.hidden_size, units, layer.activation, rate, name="classifier", **arguments
+        width, units, activation, rate, name="classifier", **arguments
       )
       return
-    if layer is not None and layer.scope == "roberta/pooler/dense":
+    if scope == "roberta/pooler/dense":
       bert.require_pooler()
-    self.dropout = Dropout(0.0 if layer and not layer.scope else rate, dtype=policy)
-    pre_classifier = None
-    if layer is not None and layer.scope == "pre_classifier":
-      pre_classifier = create_dense(
-        bert.hidden_size, "pre_classifier", activation=layer.activation, **arguments
-      )
-    if layer is not None and layer.scope == "sequence_summary":
+    self.dropout = Dropout(0.0 if scope == "" else rate, dtype=policy)
+    if scope == "pre_classifier":
+      pre_classifier = create_dense(width, scope, activation=activation, **arguments)
+    if scope == "sequence_summary":
       self.dropout.rate = 0.0  # the summary has its own
-      self.sequence_summary = SequenceSummary(
-        bert.hidden_size, name="sequence_summary", **self.summary(rate), **arguments
-      )
+      self.sequence_summary = SequenceSummary(width, activation, rate, name=scope, **arguments)
     # Before the layer that precedes it, as in the state of optimizers in files.
     self.classifier = self.create_scores(units, "classifier")
-    if pre_classifier is not None:
+    if scope == "pre_classifier":
       self.pre_classifier = pre_classifier
-    self.activation = None
-    if layer is not None and not layer.scope:
-      self.activation = keras.layers.Activation(layer.activation, dtype=policy)
-
-  def summary(self, rate: float) -> dict[str, Any]:
-    """Returns the arguments of ELECTRA's `SequenceSummary`; `rate` is that of dropout."""
-    return {"last_rate": rate}
+    self.activation = keras.layers.Activation(activation, dtype=policy) if scope == "" else None
 
   def score_texts(self, outputs, training=None):
     """Computes `[B, units]` of the encoder's outputs."""
-    layer = self.bert.family.hidden_layers.get(self.kind)
-    if layer is not None and layer.scope == "classifier/dense":  # perhaps replaced by the user
+    if self.hidden_scope == "classifier/dense":  # perhaps replaced by the user
       return ops.cast(self.classifier(outputs["last_hidden_state"]), "float32")
     if hasattr(self, "sequence_summary"):
       vector = self.sequence_summary(outputs["last_hidden_state"])
@@ -615,8 +621,7 @@ class _ScoresTexts(PretrainedModel):
       return self.classifier.out_proj, self.classifier.dense
     if hasattr(self, "sequence_summary"):
       return self.classifier, self.sequence_summary.summary
-    layer = self.bert.family.hidden_layers.get(self.kind)
-    if layer is not None and layer.scope == "roberta/pooler/dense":
+    if self.hidden_scope == "roberta/pooler/dense":
       return self.classifier, self.bert.pooler.dense
     return self.classifier, getattr(self, "pre_classifier", None)
 
@@ -668,17 +673,17 @@ class BertForMultipleChoice(_ScoresTexts):
     self, inputs, attention_mask=None, token_type_ids=None, position_ids=None, **arguments
   ):
     inputs = gather_inputs(inputs, attention_mask, token_type_ids, position_ids)
-    inputs = {name: x for name, x in inputs.items() if x is not None}
-    vectors = inputs.get("inputs_embeds")
-    shape = inputs["input_ids"].shape if vectors is None else vectors.shape[:-1]
-    if len(shape) != 3:
-      raise ValueError(f"Choices must be [B, N, S], N texts for each question, not {list(shape)}.")
-    num_choices = ops.shape(inputs["input_ids"] if vectors is None else vectors)[1]
+    ids = token_places(inputs)
+    if len(ids.shape) != 3:
+      raise ValueError(
+        f"Choices must be [B, N, S], N texts for each question, not {list(ids.shape)}."
+      )
     flat = {
       name: x if name == "head_mask" else ops.reshape(x, (-1, *ops.shape(x)[2:]))  # [B * N, S]
       for name, x in inputs.items()
+      if x is not None
     }
-    return {**super()._encode(flat, **arguments), "num_choices": num_choices}
+    return {**super()._encode(flat, **arguments), "num_choices": ops.shape(ids)[1]}
 
   def _outputs(self, outputs):
     scores = self.score_texts(outputs)  # [B * N, 1]

@@ -283,58 +283,30 @@ class SequenceSummary(TorchModule, keras.layers.Layer):
   """ELECTRA's vector of a text, by which it chooses among several.
 
   Attributes:
-    summary: `keras.layers.Dense`, or None.
-    first_dropout, last_dropout: before and after it.
+    summary: `keras.layers.Dense`.
+    last_dropout: after it and its activation.
   """
 
-  def __init__(
-    self,
-    width: int,
-    kind: str = "first",
-    activation: str | None = "gelu_erf",
-    has_dense: bool = True,
-    first_rate: float = 0.0,
-    last_rate: float = 0.1,
-    initializer_range: float = 0.02,
-    **kwargs,
-  ):
-    """Creates the layers; the arguments are transformers' keys `summary_...`.
+  def __init__(self, width: int, activation: str, rate: float, initializer_range: float, **kwargs):
+    """Creates the layers.
 
     Args:
       width: W.
-      kind: `first`, `last` or `mean`: what is read; `cls_index` is the last one.
-      activation: the last step but the dropout.
-      has_dense: whether there is a dense layer.
-      first_rate: of dropout before it.
-      last_rate: of dropout after it.
-      initializer_range: standard deviation of its initial kernel.
+      activation: after `summary`.
+      rate: of dropout.
+      initializer_range: standard deviation of the initial kernel.
       **kwargs: arguments of `keras.layers.Layer`.
-
-    Raises:
-      ValueError: `kind` is unknown.
     """
     super().__init__(**kwargs)
-    require_one_of("summary_type", kind, ("first", "last", "mean", "cls_index"))
-    self.kind = kind
     self.activation = get_activation(activation)
-    self.first_dropout = Dropout(first_rate, dtype=self.dtype_policy)
-    self.last_dropout = Dropout(last_rate, dtype=self.dtype_policy)
-    self.summary = None
-    if has_dense:
-      self.summary = create_dense(width, "summary", self.dtype_policy, initializer_range)
+    self.last_dropout = Dropout(rate, dtype=self.dtype_policy)
+    self.summary = create_dense(width, "summary", self.dtype_policy, initializer_range)
 
   def build(self, input_shape):
     """Creates the variables."""
-    if self.summary is not None:
-      self.summary.build((None, input_shape[-1]))
+    self.summary.build((None, input_shape[-1]))
     self.built = True
 
   def call(self, states, training=None):
-    """Computes `[B, W]` of `[B, S, W]`."""
-    if self.kind == "mean":  # of padding, too, as in transformers
-      vector = ops.mean(states, axis=1)
-    else:
-      vector = states[:, 0 if self.kind == "first" else -1]
-    vector = self.first_dropout(vector, training=training)
-    vector = vector if self.summary is None else self.summary(vector)
-    return self.last_dropout(self.activation(vector), training=training)
+    """Computes `[B, W]` of the first vectors of `[B, S, W]`."""
+    return self.last_dropout(self.activation(self.summary(states[:, 0])), training=training)

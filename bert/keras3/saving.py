@@ -114,18 +114,16 @@ class Savable:
       verbose: see there.
       input_signature: by default the three inputs of a BERT by name, int32 `[B, S]`.
       **kwargs: see there.
+
+    Raises:
+      ValueError: a SavedModel is to be written on JAX.
     """
-    if input_signature is None:
-      input_signature = self.export_signature()
     if keras.backend.backend() == "jax" and format == "tf_saved_model":
-      shapes = _symbolic_shapes(input_signature)
-      kwargs["jax2tf_kwargs"] = {
-        "polymorphic_shapes": shapes,
-        # Longer texts are then refused. The graph of gradients cannot be told this limit.
-        "polymorphic_constraints": _symbolic_limits(self, shapes),
-        "with_gradient": False,
-        **(kwargs.pop("jax2tf_kwargs", None) or {}),
-      }
+      raise ValueError(
+        "A SavedModel is written on TensorFlow: save the model as a .keras file here, and load and "
+        "export it with KERAS_BACKEND=tensorflow."
+      )
+    input_signature = self.export_signature() if input_signature is None else input_signature
     super().export(filepath, format, verbose, input_signature, **kwargs)  # type: ignore[misc]
 
   def export_signature(self) -> list:
@@ -135,33 +133,6 @@ class Savable:
 
   save_pretrained = save_pretrained
   save_checkpoint = save_checkpoint
-
-
-def _symbolic_shapes(signature):
-  """Names the sizes for JAX, which takes two for equal if they have the same name.
-
-  Keras names them one by one; but the inputs of a text have one length. A second text has its own.
-  """
-
-  def shape_of(spec, name="") -> str:
-    own = "second_" if name.startswith("second_") else ""
-    names = ("batch", *("choices",) * (len(spec.shape) == 3), f"{own}length")
-    pairs = zip(names, spec.shape, strict=True)
-    return f"({', '.join(name if size is None else str(size) for name, size in pairs)})"
-
-  return [
-    {name: shape_of(spec, name) for name, spec in argument.items()}
-    if isinstance(argument, dict)
-    else shape_of(argument)
-    for argument in signature
-  ]
-
-
-def _symbolic_limits(model, shapes) -> tuple[str, ...]:
-  """Limits these sizes for JAX: no text is longer than the position embeddings."""
-  [limit] = {layer.longest_sequence for layer in _layers(model) if _kind(layer) == "BERT"}
-  used = [name for name in ("length", "second_length") if f" {name})" in str(shapes)]
-  return tuple(f"{name} <= {limit}" for name in used)
 
 
 def _made(folder: str | os.PathLike) -> str:

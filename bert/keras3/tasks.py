@@ -13,7 +13,7 @@ import enum
 import keras
 from keras import ops
 
-from bert.keras3.building_blocks import register
+from bert.keras3.building_blocks import register, without_retired
 
 
 class NLPTaskType(str, enum.Enum):
@@ -132,20 +132,12 @@ class NLPTaskConfig:
 class SparseCrossentropy(keras.losses.Loss):
   """Cross-entropy of integer labels; a negative label means no label.
 
-  The mean is over labelled examples. With label smoothing s, the probability of the label becomes
-  1 - s, and s is spread over all C classes (arXiv:1512.00567).
+  The mean is over labelled examples.
   """
 
-  def __init__(
-    self,
-    from_logits: bool = False,
-    label_smoothing: float = 0.0,
-    name: str = "sparse_crossentropy",
-    **kwargs,
-  ):
+  def __init__(self, from_logits: bool = False, name: str = "sparse_crossentropy", **kwargs):
     super().__init__(name=name, **kwargs)
     self.from_logits = from_logits
-    self.label_smoothing = label_smoothing
 
   def call(self, y_true, y_pred):
     """Computes the loss of each label.
@@ -166,18 +158,17 @@ class SparseCrossentropy(keras.losses.Loss):
     else:
       log_probs = ops.log(ops.clip(y_pred, keras.config.epsilon(), 1.0))
     picked = ops.take_along_axis(log_probs, ops.maximum(y_true, 0)[..., None], axis=-1)[..., 0]
-    smoothing = self.label_smoothing
-    losses = -(1.0 - smoothing) * picked - smoothing * ops.mean(log_probs, axis=-1)
     # Keras divides by the number of all labels; this corrects it to the number of valid ones.
-    return losses * labelled / ops.maximum(ops.mean(labelled), 1e-9)
+    return -picked * labelled / ops.maximum(ops.mean(labelled), 1e-9)
 
   def get_config(self):
     """Returns the constructor's arguments."""
-    return {
-      **super().get_config(),
-      "from_logits": self.from_logits,
-      "label_smoothing": self.label_smoothing,
-    }
+    return {**super().get_config(), "from_logits": self.from_logits}
+
+  @classmethod
+  def from_config(cls, config):
+    """Creates the loss of a config, perhaps one that was written before."""
+    return cls(**without_retired(config, {"label_smoothing": 0.0}))
 
 
 @register

@@ -31,20 +31,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import keras
-import numpy as np
 import tensorflow as tf
 from absl import logging
-from keras import ops
 
-from bert.checkpoints import loading as weights
-from bert.checkpoints import model_files, transformers_folder, transformers_heads
+from bert.checkpoints import loading, model_files, transformers_folder, transformers_heads
 from bert.families import FAMILIES, form
 from bert.families.files import files_of
 from bert.io import filesystem, json_files
 from bert.keras3 import parts
 from bert.keras3.input_checks import plain
-from bert.keras3.models import PretrainedModel
-from bert.keras3.optimization import AdamWeightDecay
 from bert.keras3.saving import float32
 from bert.transformers import configurations, losses, tf_datasets
 from bert.transformers.call_arguments import (
@@ -57,14 +52,15 @@ from bert.transformers.call_arguments import (
 )
 from bert.transformers.configurations import PretrainedConfig
 from bert.transformers.folders import WEIGHTS_FILES, located, refuse_upload, without_options
-from bert.transformers.main_layers import MAIN_LAYERS, TFEmbeddings, TFMainLayer
-from bert.transformers.outputs import ModelOutput, logits_of, matched
+from bert.transformers.main_layers import MAIN_LAYERS, TFMainLayer
+from bert.transformers.outputs import ModelOutput, logits_of
+from bert.transformers.training import LabelledModel, one_or_all
 
 _OWN_WEIGHTS = "model.weights.h5"
 LOGGER = python_logging.getLogger("transformers.modeling_tf_utils")  # so that settings hold
 
 
-class TFPreTrainedModel(PretrainedModel):
+class TFPreTrainedModel(LabelledModel):
   """The base of all models.
 
   Attributes:
@@ -73,7 +69,6 @@ class TFPreTrainedModel(PretrainedModel):
     base_model_prefix: the attribute with the encoder.
     head: what it computes: the end of its name, as `ForMaskedLM`; "Model" without a head; empty of
       a class whose layers are its own.
-    label_names: the arguments with labels.
   """
 
   config: Any = None
@@ -81,10 +76,6 @@ class TFPreTrainedModel(PretrainedModel):
   base_model_prefix: ClassVar[str] = ""
   main_input_name: ClassVar[str] = "input_ids"
   head: ClassVar[str] = ""
-  label_names: ClassVar[tuple[str, ...]] = ()
-  output_type: ClassVar[type[ModelOutput]] = ModelOutput
-  loss_of: ClassVar[Callable[..., Any] | None] = None
-  _has_own_loss = False
 
   def __init__(self, config: PretrainedConfig, *inputs, **kwargs):
     """Creates the model with random weights; one whose layers are its own without a layer.
@@ -111,16 +102,6 @@ class TFPreTrainedModel(PretrainedModel):
       return
     encoder = self.create_encoder(config, kwargs.get("add_pooling_layer", self.reads_pooler))
     super().__init__(encoder, num_labels=config.num_labels, **options)
-
-  def _lock_state(self) -> None:
-    """Does nothing: layers can be added and replaced at any time, as in Keras 2."""
-
-  def __setattr__(self, name: str, value: Any) -> None:
-    """Sets an attribute; a layer that is replaced is no longer a part of the model."""
-    replaced = vars(self).get(name)
-    if isinstance(replaced, keras.Layer) and replaced is not value:
-      self._tracker.untrack(replaced)
-    super().__setattr__(name, value)
 
   def build(self, input_shape=None):
     """Creates the variables of the library's layers; the first call creates those of others."""
@@ -207,60 +188,35 @@ class TFPreTrainedModel(PretrainedModel):
     if self._calls_by_name():
       super().check_inputs(without_labels(inputs))
 
-  @classmethod
-  def _calls_by_name(cls) -> bool:
-    """Tells whether `call` is that of this library, and not one of a class derived from it."""
-    return getattr(cls.call, "is_by_name", False)
-
-  def call(
-    self,
-    input_ids=None,
-    attention_mask=None,
-    token_type_ids=None,
-    position_ids=None,
-    head_mask=None,
-    inputs_embeds=None,
-    output_attentions=None,
-    output_hidden_states=None,
-    return_dict=None,
-    training=False,
-    **labels,
-  ):
+  def call(self, input_ids=None, *args, **kwargs):
     """Computes the model's outputs, and its loss where labels are given.
 
     Args:
       input_ids: int `[B, S]`; or a dictionary of it and any of the others.
-      attention_mask: `[B, S]`, 1 for a token, 0 for padding.
-      token_type_ids: int `[B, S]`, the segments.
-      position_ids: int `[B, S]`.
-      head_mask: float `[N]` or `[L, N]`, 0 for heads without effect.
-      inputs_embeds: `[B, S, E]`, instead of `input_ids`.
-      output_attentions: whether to return `attentions`; by default as the configuration says.
-      output_hidden_states: whether to return `hidden_states`; likewise.
-      return_dict: False for a tuple; likewise.
-      training: whether to apply dropout.
-      **labels: those of `label_names`; see the class of the output.
+      *args: the others, in order.
+      **kwargs: the others: `attention_mask` `[B, S]`, 1 for a token, 0 for padding;
+        `token_type_ids` int `[B, S]`, the segments; `position_ids` int `[B, S]`; `head_mask` float
+        `[N]` or `[L, N]`, 0 for heads without effect; `inputs_embeds` `[B, S, E]`, instead of
+        `input_ids`; `output_attentions`, `output_hidden_states` and, False for a tuple,
+        `return_dict`, by default as the configuration says; `training`, whether to apply dropout;
+        labels, those of `label_names`.
 
     Returns:
       The class's output, or a tuple of its values.
     """
-    inputs = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
-    inputs |= {"position_ids": position_ids, "head_mask": head_mask, "inputs_embeds": inputs_embeds}
-    inputs = {name: value for name, value in (inputs | labels).items() if value is not None}
-    inputs |= input_ids if isinstance(input_ids, Mapping) else {"input_ids": input_ids}
-    right = self._pop_labels(inputs)
-    attends = self.config.output_attentions if output_attentions is None else output_attentions
-    states = output_hidden_states
-    states = self.config.output_hidden_states if states is None else states
+    first, given = by_name(self._parameters(), input_ids, args, kwargs)
+    inputs = {name: value for name, value in (given | first).items() if value is not None}
+    attends, states, named = (inputs.pop(n, getattr(self.config, n)) for n in ON_REQUEST)
+    training = inputs.pop("training", False)
+    right = self.pop_labels(inputs)
     encoded = self._encode(
       inputs, output_attentions=attends, output_hidden_states=states, training=training
     )
     values = self._values(encoded)
     if right is not None and type(self).loss_of is not None:
-      values["loss"] = self._own_loss(right, _one_or_all(values))
+      values["loss"] = self._own_loss(right, one_or_all(values))
     values |= {name: encoded[name] for name in ("hidden_states", "attentions") if name in encoded}
     output = self.output_type(**{k: v for k, v in values.items() if k in self.output_type.fields})
-    named = self.config.return_dict if return_dict is None else return_dict
     return output if named else output.to_tuple()
 
   call.is_by_name = True  # type: ignore[attr-defined]
@@ -283,13 +239,6 @@ class TFPreTrainedModel(PretrainedModel):
     """Computes the outputs of the heads by name, of the encoder's outputs."""
     return dict(zip(logits_of(self.output_type), self._outputs(encoded), strict=True))
 
-  def _pop_labels(self, inputs: dict):
-    """Takes labels out of the inputs: one, or all of several where all are there."""
-    found = [inputs.pop(name, None) for name in self.label_names]
-    if not found or any(each is None for each in found):
-      return None
-    return found[0] if len(found) == 1 else tuple(found)
-
   @classmethod
   def _parameters(cls) -> tuple[str, ...]:
     """Lists the arguments of `call` that the model reads, in order."""
@@ -303,149 +252,6 @@ class TFPreTrainedModel(PretrainedModel):
     for name in set(inputs).difference(names):
       _log_ignored(type(self).__name__, name)
     return {name: value for name, value in inputs.items() if name in names and value is not None}
-
-  # -------------------------------------------------------------------------------------------
-  # Training.
-
-  def compile(self, optimizer="rmsprop", loss="auto_with_warning", metrics=None, **kwargs):
-    """Prepares for training; without a loss the model's own is minimized.
-
-    Args:
-      optimizer: as in `keras.Model.compile`.
-      loss: a Keras loss of the logits; by default, or "passthrough", the loss of the model, as for
-        its methods `hf_compute_loss` and `compute_loss`.
-      metrics: of the logits; of each of them where there are several, unless they are named.
-      **kwargs: as there.
-
-    Raises:
-      ValueError: one of them is of Keras 2.
-    """
-    if isinstance(loss, str) and loss in ("auto_with_warning", "passthrough"):
-      if loss == "auto_with_warning":
-        logging.info("compile() without a loss: the model's own loss of its labels is minimized.")
-      loss = None
-    elif loss in (self._own_loss, self.compute_loss):
-      loss = None
-    _refuse_keras_2(optimizer, loss, metrics)
-    self._has_own_loss = loss is None
-    for layer in self._flatten_layers():
-      if isinstance(layer, TFEmbeddings):
-        layer.gives_slices = isinstance(optimizer, AdamWeightDecay)
-    names = logits_of(self.output_type) if self._calls_by_name() else ["output"]
-    loss, metrics = losses.for_outputs(loss, names), losses.metrics_for_outputs(metrics, names)
-    super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
-
-  def compile_from_config(self, config):
-    """Compiles as a saved model was."""
-    self.compile(**keras.saving.deserialize_keras_object(config))
-    if self.optimizer is not None and self.built:
-      self.optimizer.build(self.trainable_variables)
-
-  def train_step(self, data):
-    """Makes a step; labels may be in the dictionary of inputs or behind it."""
-    return super().train_step(self._with_labels(data))
-
-  def test_step(self, data):
-    """Evaluates a batch; see `train_step`."""
-    return super().test_step(self._with_labels(data))
-
-  def _with_labels(self, data):
-    """Makes (x, y, weights) in which the labels are where the loss reads them.
-
-    A class with a `call` of its own gets its data as they are; with the model's own loss the labels
-    are added to a dictionary of inputs, as in transformers.
-    """
-    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-    if not self._calls_by_name():
-      if self._has_own_loss and y is not None and isinstance(x, Mapping):
-        x = {**x, **self._by_label(y)}
-      return x, y, sample_weight
-    x = dict(x) if isinstance(x, Mapping) else {"input_ids": x}
-    inside = {name: x.pop(name) for name in self.label_names if name in x}
-    found = inside if y is None else {**inside, **self._by_label(y)}
-    if self._has_own_loss and (len(found) < len(self.label_names) or not found):
-      raise ValueError(
-        f"{type(self).__name__} was compiled without a loss, so the data need "
-        f"{', '.join(self.label_names) or 'a loss: it has none of its own'}."
-      )
-    if found:
-      found = {name: found[name] for name in self.label_names if name in found}
-      y = found if len(found) > 1 else next(iter(found.values()))
-    return x, y, sample_weight
-
-  def _by_label(self, y) -> dict[str, Any]:
-    """Names labels; empty where they are none of the model's own."""
-    if isinstance(y, Mapping):
-      return dict(y) if set(y) <= set(self.label_names) else {}
-    several = y if isinstance(y, (list, tuple)) else [y]
-    return dict(zip(self.label_names, several, strict=True)) if self.label_names else {}
-
-  @property
-  def hf_compute_loss(self) -> Callable[[Any, Any], Any]:
-    """The model's own loss of labels and logits, or of several of both in dictionaries.
-
-    That of another base, such as `TFTokenClassificationLoss`, where the model has none.
-    """
-    return super().hf_compute_loss if type(self).loss_of is None else self._own_loss
-
-  def _own_loss(self, labels, logits, weights=None):
-    if len(self.label_names) == 1:
-      weights = weights.get(self.label_names[0]) if isinstance(weights, Mapping) else weights
-      return type(self).loss_of(labels, logits, weights)
-    labels, weights = (
-      [value.get(name) for name in self.label_names] if isinstance(value, Mapping) else value
-      for value in (labels, weights)
-    )
-    weights = weights if isinstance(weights, list) else [weights] * len(labels)
-    return type(self).loss_of(labels, logits, weights)
-
-  def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-    """Computes the model's own loss, or the compiled one of its logits.
-
-    Raises:
-      ValueError: a `call` that is not the library's returned no loss.
-    """
-    if not self._has_own_loss:
-      y, y_pred = matched(y, y_pred)
-      return keras.Model.compute_loss(self, x, y, y_pred, sample_weight, training)
-    if self._calls_by_name():
-      loss = self._own_loss(
-        y, _one_or_all({n: y_pred[n] for n in logits_of(type(y_pred))}), sample_weight
-      )
-    elif isinstance(y_pred, Mapping) and "loss" in y_pred:
-      loss = y_pred["loss"] * (1.0 if sample_weight is None else sample_weight)
-    else:
-      raise ValueError(
-        f"{type(self).__name__}.call returned no loss: compile the model with loss=..., or return "
-        "an output with `loss`."
-      )
-    loss = ops.mean(loss)
-    return loss + sum(self.losses) if self.losses else loss
-
-  def compute_metrics(self, x, y, y_pred, sample_weight=None):
-    """Computes the compiled metrics of the logits."""
-    y, y_pred = matched(y, y_pred)
-    if isinstance(y, Mapping) and isinstance(sample_weight, Mapping):  # by label, as y was
-      weights_of = zip(y, self.label_names, strict=True)
-      sample_weight = {name: sample_weight.get(label) for name, label in weights_of}
-    return keras.Model.compute_metrics(self, x, y, y_pred, sample_weight)
-
-  def given(self, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Makes the data among the arguments of `fit` and the like what Keras takes; see the base.
-
-    Raises:
-      ValueError: the labels are of the wrong shape.
-    """
-    arguments = super().given(arguments)
-    x, y = arguments.get("x"), arguments.get("y")
-    is_by_name = isinstance(x, Mapping) and self._calls_by_name()
-    found = {name: x[name] for name in self.label_names if name in x} if is_by_name else {}
-    if y is None and found:  # so that class_weight finds them
-      arguments["x"] = {name: value for name, value in x.items() if name not in found}
-      arguments["y"] = y = found if len(found) > 1 else next(iter(found.values()))
-    if type(self).loss_of is losses.of_texts and isinstance(y, np.ndarray) and self._has_own_loss:
-      losses.check_of_texts(y, self.config.num_labels)
-    return arguments
 
   # -------------------------------------------------------------------------------------------
   # Files.
@@ -495,7 +301,7 @@ class TFPreTrainedModel(PretrainedModel):
       model.load_weights(saved)
       return model
     variables, optional = model.checkpoint_variables(), model.optional_variables
-    report = weights.load(variables, path, True, optional, config.model_type, LOGGER.warning)
+    report = loading.load(variables, path, True, optional, config.model_type, LOGGER.warning)
     if report.mismatched and not ignore_mismatched_sizes:
       first = report.mismatched[0]
       raise ValueError(
@@ -643,11 +449,6 @@ class TFPreTrainedModel(PretrainedModel):
     """Makes batches for `fit` of a data set; see `tf_datasets.prepare`."""
     return tf_datasets.prepare(self, dataset, batch_size, shuffle, **kwargs)
 
-  def num_parameters(self, only_trainable: bool = False) -> int:
-    """Returns the number of parameters."""
-    variables = self.trainable_variables if only_trainable else self.variables
-    return sum(int(np.prod(variable.shape)) for variable in variables)
-
   @property
   def name_or_path(self) -> str:
     """Where the model was loaded from."""
@@ -667,16 +468,6 @@ class TFPreTrainedModel(PretrainedModel):
 @functools.cache
 def _log_ignored(model: str, name: str) -> None:
   logging.warning("%s does not read %r: ignored.", model, name)
-
-
-def _refuse_keras_2(*values) -> None:
-  """Raises a ValueError for optimizers, losses and metrics of Keras 2."""
-  for value in tf.nest.flatten(values):
-    if type(value).__module__.startswith("tf_keras."):
-      raise ValueError(
-        f"{type(value).__name__} is of Keras 2, these models are of Keras 3. Take "
-        "TF_USE_LEGACY_KERAS out of the environment, so that tf.keras is Keras 3."
-      )
 
 
 def _with_signature(function: Callable, names: Sequence[str]) -> Callable:
@@ -705,8 +496,3 @@ def _has_segments(model_class: type[TFPreTrainedModel]) -> bool:
   """Tells whether the arguments of a family's models have segments and positions."""
   config_class = model_class.config_class
   return hasattr(config_class, "type_vocab_size") or not config_class.model_type
-
-
-def _one_or_all(values: Mapping[str, Any]):
-  found = tuple(values.values())
-  return found[0] if len(found) == 1 else found

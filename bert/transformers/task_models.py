@@ -13,6 +13,8 @@ from bert.transformers.configurations import CONFIGS, AutoConfig, PretrainedConf
 from bert.transformers.main_layers import registered
 from bert.transformers.models import TFPreTrainedModel
 
+_SUMMARY = {"summary_type": "first", "summary_activation": "gelu", "summary_use_proj": True}
+
 
 class TFEncoderModel(TFPreTrainedModel):
   """The encoder without a head."""
@@ -68,19 +70,21 @@ class TFForMultipleChoice(TFPreTrainedModel, keras_models.BertForMultipleChoice)
   output_type = outputs.TFMultipleChoiceModelOutput
   loss_of = staticmethod(losses.of_texts)
 
-  def summary(self, rate):
-    """Returns what the keys `summary_...` say."""
-    config = self.config
-    kind = getattr(config, "summary_type", "first")
-    activation = getattr(config, "summary_activation", None)
-    self.reads_padding = kind != "first"
-    return {
-      "kind": kind,
-      "activation": self.bert.family.activations.get(activation, activation),
-      "has_dense": getattr(config, "summary_use_proj", False),
-      "first_rate": getattr(config, "summary_first_dropout", 0.0),
-      "last_rate": getattr(config, "summary_last_dropout", 0.0),
-    }
+  def create_head(self) -> None:
+    """Creates the layers behind the encoder.
+
+    Raises:
+      ValueError: ELECTRA's keys `summary_...` say something else than those of its models.
+    """
+    for key, value in _SUMMARY.items():
+      if (found := getattr(self.config, key, value)) != value:
+        raise ValueError(f"{key} is {found!r}; ELECTRA chooses with {value!r} alone here.")
+    super().create_head()
+
+  def dropout_rate(self, kind: str = "") -> float:
+    """Returns the rate of dropout before the scores; ELECTRA has a key of its own for it."""
+    rate = getattr(self.config, "summary_last_dropout", None)
+    return super().dropout_rate(kind) if rate is None else rate
 
 
 class TFForMaskedLM(TFPreTrainedModel, keras_models.BertForMaskedLM):

@@ -110,7 +110,6 @@ def test_named_entities(tmp_path, dummy_inputs):
   np.testing.assert_array_equal(loaded.predict(dummy_inputs, verbose=0), expected)
 
 
-@pytest.mark.slow
 def test_features_for_another_model(dummy_inputs):
   inputs = {
     "input_ids": keras.Input(shape=(None,), dtype="int32", name="input_ids"),
@@ -126,7 +125,6 @@ def test_features_for_another_model(dummy_inputs):
   assert model.predict(dummy_inputs, verbose=0).shape == (BATCH, LENGTH, 9)
 
 
-@pytest.mark.slow
 def test_two_tasks_at_once(dummy_inputs):
   bert_encoder = small_encoder()
   bert_encoder.trainable = True

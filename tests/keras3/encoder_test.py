@@ -1,9 +1,5 @@
 """The encoder in Keras 3: sizes, outputs, weights, saving."""
 
-import os
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -15,7 +11,6 @@ from bert.keras3 import BERT, count_parameters
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 from tests.kit import keras_models
 from tests.kit.keras_models import numpy_of, on_tensorflow, random_inputs
-from tests.kit.paths import ROOT
 
 TINY = {**keras_models.TINY, "num_layers": 2}
 
@@ -44,14 +39,6 @@ def bert():
 )
 def test_true_parameter_counts_of_the_named_variants(variant, count):
   assert count_parameters(variant) == count
-
-
-def test_the_count_is_that_of_the_model_that_is_made():
-  tiny = BERT.from_variant("tiny")
-  assert tiny.count_params() == count_parameters("tiny")
-  assert BERT.from_variant("tiny", add_pooler=False).count_params() == 10054144
-  assert tiny.hidden_size == 256
-  assert len(tiny.encoder_layers) == 4
 
 
 def test_every_released_size_is_a_variant():
@@ -103,7 +90,11 @@ def test_three_ways_to_call_give_the_same(bert):
   assert set(by_dictionary) == {"last_hidden_state", "pooler_output", "attention_mask"}
   for name, value in by_dictionary.items():
     np.testing.assert_array_equal(numpy_of(value), numpy_of(by_keyword[name]))
-  bare = bert(inputs["input_ids"])
+  turned = bert(inputs["input_ids"], position_ids=np.arange(12)[::-1][None])
+  assert (
+    np.abs(numpy_of(turned["pooler_output"]) - numpy_of(bert(inputs)["pooler_output"])).max() > 0
+  )
+  bare = bert(inputs["input_ids"], position_ids=np.arange(12)[None])
   ones, zeros = np.ones_like(inputs["input_ids"]), np.zeros_like(inputs["input_ids"])
   full = bert({"input_ids": inputs["input_ids"], "attention_mask": ones, "token_type_ids": zeros})
   np.testing.assert_array_equal(
@@ -134,43 +125,6 @@ def test_padding_changes_nothing(bert):
   )
 
 
-def test_hidden_states_on_request(bert):
-  inputs = make_inputs()
-  outputs = bert(inputs, output_hidden_states=True)
-  assert len(outputs["hidden_states"]) == 3
-  last = outputs["hidden_states"][-1]
-  np.testing.assert_array_equal(numpy_of(last), numpy_of(outputs["last_hidden_state"]))
-  embedded = bert.embeddings(inputs["input_ids"], inputs["token_type_ids"])
-  np.testing.assert_array_equal(numpy_of(outputs["hidden_states"][0]), numpy_of(embedded))
-
-
-def test_embeddings_are_the_normalised_sum(bert):
-  inputs = make_inputs()
-  position_ids = np.arange(12)[::-1].copy()
-  variables = {n: numpy_of(v) for n, v in bert.checkpoint_variables().items()}
-
-  def table(name):
-    return variables[f"bert/embeddings/{name}"]
-
-  total = table("word_embeddings")[inputs["input_ids"]]
-  total = total + table("token_type_embeddings")[inputs["token_type_ids"]]
-  total = total + table("position_embeddings")[position_ids]
-  mean, variance = total.mean(-1, keepdims=True), total.var(-1, keepdims=True)
-  expected = (total - mean) / np.sqrt(variance + 1e-12) * table("LayerNorm/gamma")
-  expected += table("LayerNorm/beta")
-  actual = bert.embeddings(inputs["input_ids"], inputs["token_type_ids"], position_ids)
-  np.testing.assert_allclose(numpy_of(actual), expected, rtol=0, atol=1e-5)
-
-
-def test_epsilon_and_gelu_are_the_originals(bert):
-  norms = [layer.attention.output.LayerNorm for layer in bert.encoder_layers]
-  assert {norm.epsilon for norm in (bert.embeddings.LayerNorm, *norms)} == {1e-12}
-  x = np.linspace(-4, 4, 101, dtype="float32")
-  tanh_form = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-  gelu = bert.encoder_layers[0].activation
-  np.testing.assert_allclose(numpy_of(gelu(ops.convert_to_tensor(x))), tanh_form, atol=1e-6)
-
-
 def test_padding_mask_is_made_from_pad_token_id(bert):
   assert numpy_of(bert.padding_mask(np.array([[5, 0, 7]]))).tolist() == [[1, 0, 1]]
 
@@ -179,34 +133,7 @@ def test_padding_mask_is_made_from_pad_token_id(bert):
 # The same as modeling.py, and as the original.
 
 
-@on_tensorflow
-def test_equals_modeling_on_the_same_checkpoint(bert, tmp_path):
-  import tensorflow as tf
-
-  from bert.checkpoints import saving
-  from bert.model.variables import VariableStore, use_store
-  from bert.modeling import BertModel
-
-  values = {name: numpy_of(v) for name, v in bert.checkpoint_variables().items()}
-  prefix = saving.save(tmp_path, 1, {**values, "global_step": np.int64(1)}, state={})
-  inputs = make_inputs()
-  with use_store(VariableStore()) as store:
-    BertModel(bert.to_bert_config(), False, tf.zeros([1, 1], tf.int32))
-    report = loading.init_from_checkpoint(prefix, store.variables)
-    model = BertModel(bert.to_bert_config(), False, *(tf.constant(v) for v in inputs.values()))
-  assert not report.missing + report.unexpected
-  loaded = BERT(**TINY)
-  assert len(loaded.load_pretrained_weights(prefix, skip_mismatch=False).loaded) == len(values)
-  outputs = loaded(inputs, output_hidden_states=True)
-  np.testing.assert_allclose(
-    numpy_of(outputs["pooler_output"]), model.get_pooled_output(), rtol=0, atol=1e-5
-  )
-  for ours, theirs in zip(
-    outputs["hidden_states"][1:], model.get_all_encoder_layers(), strict=True
-  ):
-    np.testing.assert_allclose(numpy_of(ours), theirs, rtol=0, atol=1e-5)
-
-
+@pytest.mark.ci
 def test_minilm_equals_the_original(golden_dir, data_dir):
   golden = np.load(golden_dir / "minilm_forward.npz")
   model = BERT.from_checkpoint(data_dir / "weights" / "minilm_L-6_H-384_A-12")
@@ -311,33 +238,8 @@ def test_weights_of_something_else_are_refused(bert, tmp_path):
     bert.load_pretrained_weights(tmp_path / "nowhere")
 
 
-def test_a_keras_file_serves_as_pretrained(bert, tmp_path):
-  path = tmp_path / "bert_weights.keras"
-  bert.save(path)
-  model = BERT.from_variant("tiny", pretrained=str(path), **TINY)
-  for ours, theirs in zip(model.weights, bert.weights, strict=True):
-    np.testing.assert_array_equal(numpy_of(ours), numpy_of(theirs))
-
-
 # ---------------------------------------------------------------------------------------------
 # Keras: saving, functional models, training.
-
-
-@pytest.mark.ci
-def test_loads_in_a_new_process_without_custom_objects(bert, tmp_path):
-  bert.save(tmp_path / "model.keras")
-  inputs = make_inputs()
-  np.savez(tmp_path / "inputs.npz", **inputs)
-  code = """
-import sys, keras, numpy as np; from bert import keras3
-model = keras.models.load_model(sys.argv[1] + "/model.keras")
-outputs = model(dict(np.load(sys.argv[1] + "/inputs.npz")))
-np.save(sys.argv[1] + "/pooled.npy", keras.ops.convert_to_numpy(outputs["pooler_output"]))
-"""
-  environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-  subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=environment)
-  expected = numpy_of(bert(inputs)["pooler_output"])
-  np.testing.assert_array_equal(np.load(tmp_path / "pooled.npy"), expected)
 
 
 def test_config_round_trip_keeps_every_argument(bert):
@@ -346,21 +248,6 @@ def test_config_round_trip_keeps_every_argument(bert):
   again = BERT.from_config(model.get_config())
   assert again.get_config() == model.get_config()
   assert again.count_params() == model.count_params() < bert.count_params()
-
-
-def test_feature_extractor_of_any_length_and_freezing(bert):
-  inputs = keras3.create_inputs()
-  sequence = bert(inputs)["last_hidden_state"]
-  layer = keras.layers.Bidirectional(keras.layers.LSTM(4, return_sequences=True))(sequence)
-  model = keras.Model(inputs, keras.layers.Dense(9, activation="softmax")(layer))
-  for length in (8, 12):
-    outputs = model(make_inputs(length=length))
-    assert tuple(outputs.shape) == (4, length, 9)
-  everything = len(model.trainable_weights)
-  bert.trainable = False
-  assert len(model.trainable_weights) == everything - len(bert.weights)
-  bert.trainable = True
-  assert len(model.trainable_weights) == everything
 
 
 def test_dropout_only_in_training(bert):
@@ -385,14 +272,12 @@ def test_one_seed_makes_one_model():
   assert 0.016 < table.std() < 0.0185  # of a normal of 0.02, cut off at twice that
 
 
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_mixed_precision(bert, policy):
-  config = {**bert.get_config(), "dtype": policy}
+def test_mixed_precision(bert):
+  config = {**bert.get_config(), "dtype": "mixed_float16"}
   model = BERT.from_config(config)
   model.set_weights(bert.get_weights())
-  assert model.encoder_layers[0].compute_dtype == policy.removeprefix("mixed_")
+  assert model.encoder_layers[0].compute_dtype == "float16"
   assert {keras.backend.standardize_dtype(v.dtype) for v in model.weights} == {"float32"}
   inputs = make_inputs()
   outputs = numpy_of(ops.cast(model(inputs)["pooler_output"], "float32"))
-  tolerance = 0.02 if policy == "mixed_float16" else 0.1
-  np.testing.assert_allclose(outputs, numpy_of(bert(inputs)["pooler_output"]), atol=tolerance)
+  np.testing.assert_allclose(outputs, numpy_of(bert(inputs)["pooler_output"]), atol=0.02)

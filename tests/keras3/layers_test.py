@@ -188,25 +188,6 @@ def test_pre_and_post_normalisation():
   np.testing.assert_allclose(numpy_of(pre(states)), states, atol=1e-3)
 
 
-def test_variables_have_the_originals_names():
-  layer = TransformerLayer(W, 2, 24, name="layer_7")
-  layer.build((None, None, W))
-  assert {variable.path.removeprefix("layer_7/") for variable in layer.weights} == {
-    f"{part}/{leaf}"
-    for part, leaves in {
-      "attention/self/query": ("kernel", "bias"),
-      "attention/self/key": ("kernel", "bias"),
-      "attention/self/value": ("kernel", "bias"),
-      "attention/output/dense": ("kernel", "bias"),
-      "attention/output/LayerNorm": ("gamma", "beta"),
-      "intermediate/dense": ("kernel", "bias"),
-      "output/dense": ("kernel", "bias"),
-      "output/LayerNorm": ("gamma", "beta"),
-    }.items()
-    for leaf in leaves
-  }
-
-
 def test_truncated_normal_never_exceeds_two_deviations():
   values = numpy_of(TruncatedNormal(stddev=0.1, seed=1)((200, 300)))
   assert abs(values).max() <= 0.2

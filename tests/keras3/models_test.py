@@ -1,9 +1,5 @@
 """Models that are called like those of the transformers library."""
 
-import json
-import operator
-import types
-
 import keras
 import numpy as np
 import pytest
@@ -23,12 +19,11 @@ from bert.keras3.models import (
 )
 from bert.model.configuration import BertConfig
 from tests.kit.keras_models import TINY, arrays, numpy_of, random_inputs, randomized
-from tests.kit.tiny_bert import NO_DROPOUT, SPECIAL_TOKENS, sizes
+from tests.kit.tiny_bert import SPECIAL_TOKENS, sizes
 
 WORDS = [*SPECIAL_TOKENS, "the", "cat", "sat", "on", "mat", "."]
 WORDS += ["great", "movie", "##s", "!", "a"]
 CONFIG = BertConfig(**sizes(len(WORDS), 16, 1, 32, 32, type_vocab_size=2))
-LEARNS_FAST = {"initializer_range": 0.3, **NO_DROPOUT}
 
 
 @pytest.fixture(scope="module")
@@ -103,23 +98,6 @@ def test_a_model_of_keys():
   assert BertModel(CONFIG.to_dict()).num_parameters() == CONFIG.count_parameters()
 
 
-@pytest.mark.ci
-def test_fit_is_given_the_logits(tokenizer):
-  keras.utils.set_random_seed(5)
-  model = BertForSequenceClassification({**CONFIG.to_dict(), **LEARNS_FAST})
-  model.compile(
-    optimizer=keras.optimizers.Adam(learning_rate=2e-2),
-    loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    metrics=["accuracy"],
-    run_eagerly=True,
-  )
-  inputs = dict(tokenizer(["great movie !", "the mat ."], padding=True, return_tensors="np"))
-  labels = np.array([1, 0])
-  history = model.fit(inputs, labels, epochs=6, verbose=0).history
-  assert history["loss"][-1] < 0.5 * history["loss"][0]
-  assert model.predict(inputs, verbose=0).logits.argmax(-1).tolist() == [1, 0]
-
-
 def test_fit_of_spans_is_given_both_scores_by_name(tokenizer):
   model = BertForQuestionAnswering(CONFIG)
   loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -132,20 +110,6 @@ def test_fit_of_spans_is_given_both_scores_by_name(tokenizer):
   )
   actual = model.test_on_batch(inputs, labels, return_dict=True)["loss"]
   assert float(actual) == pytest.approx(expected, rel=1e-4)
-
-
-def test_masked_labels_do_not_count_in_any_loss():
-  logits = np.log(np.array([[1.0, 3.0], [1.0, 1.0]], "float32"))  # chances 1/2, 3/4; 1/2, 1/2
-  labels = np.array([[-100.0, 1.0], [0.0, -1.0]], "float32")
-  expected = -(np.log(3 / 4) + np.log(1 / 2)) / 2
-  assert float(models._mean_loss(logits, labels)) == pytest.approx(expected, rel=1e-6)
-  outputs = types.SimpleNamespace(logits=logits)
-  replaced = models.BertForReplacedTokens._loss(None, outputs, labels.astype("int32"))
-  assert float(replaced) == pytest.approx(expected, rel=1e-6)
-  nothing = np.full((2, 2), -100)
-  assert float(models._mean_loss(logits, nothing.astype("float32"))) == 0
-  assert float(models._mean_loss(logits, nothing[0])) == 0
-  assert float(models.BertForReplacedTokens._loss(None, outputs, nothing)) == 0
 
 
 def test_from_pretrained_has_the_originals_heads(golden_dir):
@@ -162,42 +126,9 @@ def test_from_pretrained_has_the_originals_heads(golden_dir):
   np.testing.assert_allclose(numpy_of(log_probs), golden["next_sentence_log_probs"], atol=1e-5)
 
 
-def test_a_folder_of_transformers_gives_the_same_logits(vocab_file, tmp_path, tokenizer):
-  """As transformers saves it; its own "gelu" is the erf form, ours there is called gelu_new."""
-  from bert.checkpoints import transformers_folder, transformers_heads
-
-  keras.utils.set_random_seed(2)
-  model = BertForSequenceClassification(CONFIG, num_labels=3)
-  for variable in model.weights:
-    variable.assign(np.random.default_rng(3).normal(0.1, 0.4, variable.shape))
-  tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
-  head = transformers_heads.Head("ForSequenceClassification")
-  transformers_folder.write_folder(tmp_path, CONFIG.to_dict(), tensors, vocab_file, True, head)
-  inputs = dict(tokenizer(["the cat", "a mat"], padding=True, return_tensors="np"))
-  expected = numpy_of(model(**inputs).logits)
-  same = BertForSequenceClassification.from_pretrained(tmp_path, num_labels=3)
-  np.testing.assert_array_equal(numpy_of(same(**inputs).logits), expected)
-  encoder = BERT.from_variant(
-    "tiny",
-    pretrained=tmp_path / "model.safetensors",
-    hidden_size=16,
-    num_layers=1,
-    num_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=32,
-  )
-  assert encoder.vocab_size == len(WORDS)
-  np.testing.assert_array_equal(encoder.get_weights()[0], model.bert.get_weights()[0])
-  config = json.loads((tmp_path / "config.json").read_text())
-  (tmp_path / "config.json").write_text(json.dumps({**config, "hidden_act": "gelu"}))
-  other = BertForSequenceClassification.from_pretrained(tmp_path, num_labels=3)
-  assert other.bert.hidden_act == "gelu_erf"
-  assert 0 < abs(numpy_of(other(**inputs).logits) - expected).max() < 0.05
-
-
 def test_a_new_head_is_named_in_a_warning(golden_dir, monkeypatch):
   texts = []
-  monkeypatch.setattr(models.weights.logging, "warning", texts.append)
+  monkeypatch.setattr(models.loading.logging, "warning", texts.append)
   model = BertForSequenceClassification.from_pretrained(golden_dir / "tiny", num_labels=3)
   assert "2 variables skipped, left random:" in texts[0]
   assert "output_weights: not in the checkpoint" in texts[0]
@@ -212,10 +143,8 @@ def choices_of(tokenizer):
   return {name: array.reshape(2, 3, -1) for name, array in flat.items()}, flat
 
 
-@pytest.mark.ci
-def test_choices_are_scored_one_by_one_and_compete(tokenizer, tmp_path):
-  keras.utils.set_random_seed(2)
-  model = BertForMultipleChoice({**CONFIG.to_dict(), **LEARNS_FAST})
+def test_choices_are_scored_one_by_one(tokenizer):
+  model = BertForMultipleChoice({**CONFIG.to_dict(), "initializer_range": 0.3})
   inputs, flat = choices_of(tokenizer)
   logits = numpy_of(model(**inputs).logits)
   assert logits.shape == (2, 3)
@@ -225,25 +154,13 @@ def test_choices_are_scored_one_by_one_and_compete(tokenizer, tmp_path):
   with pytest.raises(ValueError, match=r"\[B, N, S\], N texts for each question, not \[6, "):
     model(**flat)
 
-  optimizer = keras.optimizers.Adam(learning_rate=2e-2)
-  loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-  model.compile(optimizer=optimizer, loss=loss, metrics=["accuracy"], run_eagerly=True)
-  labels = np.array([2, 1])
-  history = model.fit(inputs, labels, epochs=7, verbose=0).history
-  assert history["loss"][-1] < 0.5 * history["loss"][0]
-  predictions = numpy_of(model(inputs).logits)
-  assert predictions.argmax(-1).tolist() == [2, 1]
-  model.save(tmp_path / "model.keras")
-  again = keras.models.load_model(tmp_path / "model.keras", compile=False)
-  np.testing.assert_array_equal(numpy_of(again(inputs).logits), predictions)
-
 
 def test_a_head_for_choices_has_a_bias_if_its_checkpoint_has_one(vocab_file, tmp_path, monkeypatch):
   """`run_swag.py` trains none, which causes no warning; transformers saves one, mostly zero."""
   from bert.checkpoints import safetensors_file, transformers_folder, transformers_heads
 
   texts = []
-  monkeypatch.setattr(models.weights.logging, "warning", texts.append)
+  monkeypatch.setattr(models.loading.logging, "warning", texts.append)
   model = BertForMultipleChoice(CONFIG)
   tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
   head = transformers_heads.Head("ForMultipleChoice")
@@ -265,15 +182,15 @@ def test_an_encoder_may_be_given():
   assert BertForTokenClassification(bert).bert is bert
 
 
-@pytest.mark.parametrize("frozen", ["bert.encoder", "bert.embeddings", "classifier"])
-def test_what_is_frozen_stays_so_in_a_file(frozen, tmp_path):
+def test_what_is_frozen_stays_so_in_a_file(tmp_path):
   model, inputs = BertForSequenceClassification(BERT(**TINY)), random_inputs(2, 5)
-  operator.attrgetter(frozen)(model).trainable = False
-  model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+  model.bert.encoder.trainable = False
+  loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  model.compile("adam", loss, run_eagerly=True)
   model.train_on_batch(inputs, np.array([0, 1]))
   model.save(tmp_path / "model.keras")
   again = keras.models.load_model(tmp_path / "model.keras")
-  part = operator.attrgetter(frozen)(again)
+  part = again.bert.encoder
   assert len(again.trainable_weights) == len(model.weights) - len(part.weights)
   for one, two in zip(model.optimizer.variables, again.optimizer.variables, strict=True):
     np.testing.assert_allclose(numpy_of(two), numpy_of(one), atol=1e-7)
@@ -283,24 +200,11 @@ def test_what_is_frozen_stays_so_in_a_file(frozen, tmp_path):
     np.testing.assert_array_equal(numpy_of(variable), old)
 
 
-def test_word_embeddings_are_replaced_by_a_larger_table():
-  model, table = BertForMaskedLM(BERT(**TINY)), np.random.default_rng(1).normal(size=(50, 16))
-  model.set_input_embeddings(table.astype("float32"))
-  np.testing.assert_allclose(numpy_of(model.bert.embeddings.word_embeddings), table, atol=1e-6)
-  assert model(np.array([[2, 49]])).logits.shape == (1, 2, 50)
-  shapes = [tuple(parameter.shape) for parameter in model.parameters()]
-  assert (50, 16) in shapes
-  assert (50,) in shapes  # the bias of the scores
-  assert len(shapes) == len(model.weights)
-
-
-@pytest.mark.ci
-def test_a_quantized_model_loads(tmp_path):
-  model, inputs = randomized(BertForSequenceClassification(BERT(**TINY))), random_inputs(2, 5)
-  model.quantize("int8")
-  expected = numpy_of(model(inputs).logits)
-  model.save(tmp_path / "model.keras")
-  again = keras.models.load_model(tmp_path / "model.keras")
-  np.testing.assert_allclose(numpy_of(again(inputs).logits), expected, atol=1e-5)
-  with pytest.raises(ValueError, match=r"is int8: save the model before model\.quantize"):
-    again.save_pretrained(tmp_path / "folder")
+def test_a_layer_of_scores_is_replaced():
+  model, inputs = BertForSequenceClassification(BERT(**TINY)), random_inputs(2, 5)
+  old, layers = model.classifier, len(model.layers)
+  model.classifier = keras.layers.Dense(5)
+  assert model(inputs).logits.shape == (2, 5)
+  assert len(model.layers) == layers
+  assert not {id(each) for each in old.variables} & {id(each) for each in model.variables}
+  assert {id(each) for each in model.classifier.weights} <= {id(w) for w in model.trainable_weights}

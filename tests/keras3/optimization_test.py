@@ -54,18 +54,11 @@ def test_steps_are_those_of_the_formulas(bias_correction):
     np.testing.assert_allclose(numpy_of(weights), expected, rtol=0, atol=2e-6)
 
 
-def test_with_its_correction_it_is_keras_adamw():
-  gradients = np.random.default_rng(1).normal(size=(5, 3)).astype("float32")
-  results = []
-  for optimizer in (
-    AdamWeightDecay(0.1, 0.2, bias_correction=True, global_clipnorm=None),
-    keras.optimizers.AdamW(0.1, 0.2, epsilon=1e-6),
-  ):
-    weights = variable([1.0, -2.0, 3.0], "kernel")
-    for gradient in gradients:
-      optimizer.apply([ops.convert_to_tensor(gradient)], [weights])
-    results.append(numpy_of(weights))
-  np.testing.assert_allclose(*results, rtol=1e-5)
+def test_body_and_head_learn_at_different_rates():
+  body, head = variable([1.0], "kernel", "bert"), variable([1.0], "kernel", "head")
+  optimizer = AdamWeightDecay(1e-3, learning_rate_multipliers={"^bert/": 0.0})
+  optimizer.apply([ops.convert_to_tensor([1.0])] * 2, [body, head])
+  assert (numpy_of(body), numpy_of(head) < 1.0) == (1.0, True)
 
 
 def test_gradients_are_clipped_to_their_common_norm():
@@ -98,36 +91,6 @@ def test_what_decays():
   optimizer = AdamWeightDecay(0.1, include_in_weight_decay=["^head/"])
   optimizer.build(model.trainable_variables)
   assert optimizer._decay_rates.count(0.0) == len(spared) - 1
-
-
-@pytest.mark.ci
-def test_body_and_head_learn_at_different_rates():
-  inputs = create_inputs()
-  bert = BERT(**TINY, **NO_DROPOUT)
-  model = keras.Model(inputs, TextClassificationHead(2, name="head")(bert(inputs)))
-  before = [numpy_of(v) for v in bert.weights]
-  head_before = numpy_of(model.get_layer("head").output_weights)
-  optimizer = AdamWeightDecay(1e-3, learning_rate_multipliers={"^bert/": 0.0})
-  model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=False)
-  ids = {name: np.ones((4, 5), "int32") for name in inputs}
-  model.fit(ids, np.array([0, 1, 1, 1]), verbose=0)
-  for old, new in zip(before, bert.weights, strict=True):
-    np.testing.assert_array_equal(old, numpy_of(new))
-  assert abs(numpy_of(model.get_layer("head").output_weights) - head_before).max() > 1e-5
-
-
-def test_accumulated_gradients_are_those_of_one_batch():
-  generator = np.random.default_rng(3)
-  gradients = generator.normal(size=(6, 4)).astype("float32") * 0.1
-  results = []
-  for steps in (1, 3):
-    weights = variable(np.ones(4), "kernel")
-    accumulate = steps if steps > 1 else None
-    optimizer = AdamWeightDecay(0.1, gradient_accumulation_steps=accumulate)
-    for batch in gradients.reshape(-1, 3 // steps, 4).mean(axis=1):
-      optimizer.apply([ops.convert_to_tensor(batch)], [weights])
-    results.append(numpy_of(weights))
-  np.testing.assert_allclose(results[0], results[1], rtol=0, atol=1e-6)
 
 
 def test_the_schedules(golden_dir):
@@ -210,23 +173,6 @@ def test_the_published_fine_tuning():
   again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
   assert type(again) is LinearWithWarmup
   assert again.get_config() == schedule.get_config()
-
-
-def test_a_model_learns_with_it():
-  inputs = create_inputs()
-  model = keras.Model(
-    inputs, TextClassificationHead(2, name="head")(BERT(**TINY, **NO_DROPOUT)(inputs))
-  )
-  table = model.get_layer("bert").embeddings.word_embeddings
-  optimizer = AdamW(lr=1e-2)
-  get_linear_schedule_with_warmup(optimizer, 1, 9)
-  model.compile(optimizer, "sparse_categorical_crossentropy", run_eagerly=True)
-  before, ids = numpy_of(table), {name: np.ones((2, 3), "int32") for name in inputs}
-  model.train_on_batch(ids, np.array([0, 1]))
-  np.testing.assert_array_equal(numpy_of(table), before)  # the first rate is 0
-  model.train_on_batch(ids, np.array([0, 1]))
-  changed = np.abs(numpy_of(table) - before).max(axis=1) > 1e-4
-  assert np.flatnonzero(changed).tolist() == [1]
 
 
 def test_without_warmup_the_first_step_has_the_peak():

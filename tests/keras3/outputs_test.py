@@ -13,11 +13,9 @@ from bert.keras3 import (
   BERTModel,
   BertModel,
 )
-from bert.keras3.optimization import AdamWeightDecay
 from bert.model.configuration import BertConfig
 from tests.kit.keras_models import numpy_of, random_inputs
 
-LOSSES = {"start_logits": "mse", "end_logits": "mse"}
 CONFIG = BertConfig(40, 16, 2, 2, 24, max_position_embeddings=24, type_vocab_size=2)
 
 
@@ -52,11 +50,11 @@ def test_labels_of_other_kinds():
   outputs = BertForSequenceClassification(CONFIG, num_labels=1)(**inputs, labels=halves)
   error = np.mean((numpy_of(outputs.logits)[:, 0] - halves) ** 2)
   np.testing.assert_allclose(float(outputs.loss), error, rtol=1e-5)
-  several = np.array([[1, 0, 1], [0, 0, 0]], "float32")
+  several = np.array([[1, 0, 1], [0, -100, 0]], "float32")
   outputs = BertForSequenceClassification(CONFIG, num_labels=3)(**inputs, labels=several)
   logits = numpy_of(outputs.logits)
   losses = np.log1p(np.exp(-np.where(several > 0, logits, -logits)))
-  np.testing.assert_allclose(float(outputs.loss), losses.mean(), rtol=1e-5)
+  np.testing.assert_allclose(float(outputs.loss), losses[several >= 0].mean(), rtol=1e-5)
 
 
 def test_two_losses_at_once():
@@ -109,18 +107,3 @@ def test_the_config_of_a_model():
   assert BertForSequenceClassification(model.config).num_labels == 3
   model.config.hidden_size = 1
   assert model.config.hidden_size == 16
-
-
-def test_only_models_that_read_the_pooler_have_one():
-  assert BertForTokenClassification(CONFIG).bert.pooler is None
-  assert BertForSequenceClassification(CONFIG).bert.pooler is not None
-
-
-def test_all_weights_take_part_in_fit(recwarn):
-  model, inputs = BertForQuestionAnswering(CONFIG), random_inputs(2, 6)
-  model.compile(AdamWeightDecay(1e-3), LOSSES, run_eagerly=True)
-  before = [numpy_of(weight) for weight in model.weights]
-  model.fit(inputs, {part: np.ones((2, 6)) for part in ("start_logits", "end_logits")}, verbose=0)
-  assert not [w for w in recwarn if "Gradients do not exist" in str(w.message)]
-  changed = [not np.array_equal(b, numpy_of(w)) for b, w in zip(before, model.weights, strict=True)]
-  assert all(changed)

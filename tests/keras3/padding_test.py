@@ -54,7 +54,7 @@ def model_of(model_class, model_type="bert", **kwargs):
   return model_class({**SIZES, "model_type": model_type}, num_labels=3, **kwargs)
 
 
-@pytest.mark.parametrize("model_type", sorted(FAMILIES))
+@pytest.mark.parametrize("model_type", ["bert", "albert"])
 def test_answers_are_the_same_without_padding(model_type, masks):
   model = model_of(BertForSequenceClassification, model_type)
   model.compile(run_eagerly=True)

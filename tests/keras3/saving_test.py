@@ -3,11 +3,8 @@
 Run alone: python -m pytest tests/keras3/saving_test.py (also: families_test.py)
 """
 
-import importlib.util
 import json
 import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -20,10 +17,8 @@ from bert.keras3 import (
   NLPTaskType,
   create_bert_with_head,
   create_multi_task_bert,
-  saving,
 )
 from tests.kit.keras_models import TINY, arrays, numpy_of, on_tensorflow, random_inputs, randomized
-from tests.kit.paths import ROOT
 
 
 def save_in_every_form(model, folder) -> list[str]:
@@ -113,12 +108,8 @@ def test_labels_tokenizer_and_an_older_model(tmp_path, tokenizer):
     model.save_checkpoint(tmp_path / "out", labels=["yes"])
   with pytest.raises(ValueError, match="labels is the text 'no'; give a list of 2 names"):
     model.save_checkpoint(tmp_path / "out", labels="no")
-  with pytest.raises(ValueError, match=r"A BertTokenizer is needed, not 'vocab\.txt'"):
-    model.save_checkpoint(tmp_path / "out", "vocab.txt")
   with pytest.raises(ValueError, match=r"A model of Keras is needed, not 'model\.keras'"):
     keras3.save_checkpoint("model.keras", tmp_path / "out")
-  with pytest.raises(ValueError, match="is no classifier: labels are of no use"):
-    model.bert.save_pretrained(tmp_path / "out", labels=["yes"])
   for save in (model.save_checkpoint, model.save_pretrained):
     folder = tmp_path / save.__name__
     save(folder, tokenizer, labels=["no", "yes"])
@@ -129,8 +120,6 @@ def test_labels_tokenizer_and_an_older_model(tmp_path, tokenizer):
   prefix = str(tmp_path / "save_checkpoint" / "bert_model.ckpt")
   facts = bundle_files.read_sidecar(prefix)["state"]["fingerprint"]
   assert facts == {"problem_type": "classification", "labels": ["no", "yes"], "do_lower_case": True}
-  with pytest.raises(OSError, match="must be on a local disk: 'gs://bucket/x'"):
-    model.save_checkpoint("gs://bucket/x")
   small = keras3.BERT(**TINY)
   with pytest.raises(ValueError, match="The tokenizer has 104 tokens, the model 40"):
     small.save_pretrained(tmp_path / "other", tokenizer)
@@ -199,54 +188,19 @@ def inputs_of(name: str) -> dict[str, np.ndarray]:
   return inputs
 
 
-def assert_served_the_same(folder, inputs, expected):
-  """TensorFlow alone answers what the model answered."""
-  import tensorflow as tf
-
-  served = tf.saved_model.load(str(folder))  # its functions refer to its variables weakly
-  found = served.serve({n: tf.constant(v) for n, v in inputs.items()})
-  found = arrays(found)
-  assert set(found) == set(expected)
-  for name in expected:
-    np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-5)
-
-
 @pytest.mark.slow
 @on_tensorflow
 def test_every_model_is_exported_before_its_first_call(tmp_path):
-  for name, model in models_to_export().items():
-    model.export(tmp_path / name, verbose=False)
-    assert_served_the_same(tmp_path / name, inputs_of(name), arrays(model(inputs_of(name))))
-
-
-ON_JAX = """
-import pathlib, sys
-import numpy as np
-from tests.keras3.saving_test import inputs_of, models_to_export
-from tests.kit.keras_models import arrays
-
-folder = pathlib.Path(sys.argv[1])
-for name, model in models_to_export().items():
-  model.export(folder / name, verbose=False)
-  np.savez(folder / f"{name}.npz", **arrays(model(inputs_of(name))))
-"""
-
-
-@pytest.mark.slow
-@on_tensorflow
-@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
-def test_every_model_is_exported_on_jax(tmp_path):
   import tensorflow as tf
 
-  environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-  command = [sys.executable, "-c", ON_JAX, str(tmp_path)]
-  done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-  assert done.returncode == 0, done.stderr
-  for name in models_to_export():
-    assert_served_the_same(
-      tmp_path / name, inputs_of(name), dict(np.load(tmp_path / f"{name}.npz"))
-    )
-  too_long = {n: tf.ones([1, TINY["max_position_embeddings"] + 1], tf.int32) for n in saving.INPUTS}
-  encoder = tf.saved_model.load(str(tmp_path / "encoder"))
-  with pytest.raises(tf.errors.InvalidArgumentError, match="length"):
-    encoder.serve(too_long)
+  for name, model in models_to_export().items():
+    model.export(tmp_path / name, verbose=False)
+    inputs = inputs_of(name)
+    served = tf.saved_model.load(
+      str(tmp_path / name)
+    )  # its functions refer to its variables weakly
+    found = arrays(served.serve({key: tf.constant(value) for key, value in inputs.items()}))
+    expected = arrays(model(inputs))
+    assert set(found) == set(expected)
+    for key, value in expected.items():
+      np.testing.assert_allclose(found[key], value, rtol=0, atol=1e-5)

@@ -139,18 +139,6 @@ def test_weights_that_are_replaced_are_parameters():
     assert {tensor.data_ptr() for tensor in outer.state_dict().values()} == weights
 
 
-@on_pytorch
-def test_a_layer_alone_has_names_of_its_own():
-  vectors = np.zeros((1, 3, 16), "float32")
-  names = []
-  for _ in range(2):
-    layer = TransformerLayer(16, 2, 24)
-    layer(vectors)
-    names.append([name for name, _ in layer.named_parameters()])
-  assert names[0] == names[1]
-  assert "output.LayerNorm.weight" in names[0]
-
-
 @pytest.mark.parametrize("rate", [-0.1, 1.5])
 def test_a_rate_that_cannot_be(rate):
   with pytest.raises(ValueError, match=r"dropout rate is .* between 0 and 1"):

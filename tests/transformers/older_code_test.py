@@ -19,12 +19,8 @@ from bert.transformers import (
   InputExample,
   RobertaConfig,
   TextClassificationPipeline,
-  TFAlbertForSequenceClassification,
-  TFBertForQuestionAnswering,
   TFBertForSequenceClassification,
-  TFBertMainLayer,
   TFBertModel,
-  TFBertPreTrainedModel,
   TFDistilBertModel,
   TFRobertaModel,
   get_initializer,
@@ -145,37 +141,6 @@ def test_the_main_layer_returns_what_a_model_without_a_head_returns(model):
   assert functional.predict(IDS, verbose=0)[1].shape == (8, 16)
 
 
-class Scorer(TFBertPreTrainedModel):
-  """As people wrote them."""
-
-  def __init__(self, config, *inputs, **kwargs):
-    super().__init__(config, *inputs, **kwargs)
-    self.bert = TFBertMainLayer(config, name="bert")
-    self.score = keras.layers.Dense(1, kernel_initializer=get_initializer(0.1), name="score")
-
-  def call(self, inputs, **kwargs):
-    return tf.squeeze(self.score(self.bert(inputs, **kwargs)[0]), -1)
-
-
-@pytest.mark.ci
-def test_a_class_of_your_own_loads_an_encoder_and_is_saved(tmp_path):
-  encoder = TFBertModel(BertConfig(**SIZES))
-  encoder.save_pretrained(tmp_path / "encoder")
-  scorer = Scorer.from_pretrained(tmp_path / "encoder")
-  words = encoder.bert.embeddings.word_embeddings
-  np.testing.assert_array_equal(scorer.bert.embeddings.word_embeddings, words)
-  assert scorer.num_parameters() == encoder.num_parameters() + 17
-  scorer.compile(keras.optimizers.Adam(0.01), "mse")
-  ids = {"input_ids": IDS, "attention_mask": MASK}
-  scorer.fit(ids, np.zeros([8, 7]), epochs=1, verbose=0)
-  scorer.save_pretrained(tmp_path / "scorer")
-  again = Scorer.from_pretrained(tmp_path / "scorer")
-  np.testing.assert_array_equal(again(ids), scorer(ids))
-  assert isinstance(encoder, TFBertPreTrainedModel)
-  with pytest.raises(ValueError, match="Scorer needs a BertConfig, not RobertaConfig"):
-    Scorer(RobertaConfig(**SIZES))
-
-
 def test_a_file_of_weights_is_of_the_family_of_the_given_configuration(tmp_path):
   config = RobertaConfig(**SIZES)
   saved = TFRobertaModel(config)
@@ -183,28 +148,6 @@ def test_a_file_of_weights_is_of_the_family_of_the_given_configuration(tmp_path)
   shutil.copy(tmp_path / "folder" / "model.safetensors", tmp_path / "roberta.safetensors")
   model = TFRobertaModel.from_pretrained(tmp_path / "roberta.safetensors", config=config)
   np.testing.assert_array_equal(model(IDS)[0], saved(IDS)[0])
-
-
-@pytest.mark.ci
-def test_the_models_own_loss_as_a_method_and_metrics_of_two_outputs(model):
-  expected = float(tf.reduce_mean(model(IDS, labels=LABELS).loss))
-  np.testing.assert_allclose(
-    model.hf_compute_loss(LABELS, model(IDS).logits), model(IDS, labels=LABELS).loss
-  )
-  for loss in (model.hf_compute_loss, model.compute_loss):
-    model.compile(keras.optimizers.SGD(0.0), loss=loss)
-    assert model.evaluate(IDS, LABELS, verbose=0) == pytest.approx(expected, rel=1e-5)
-  assert not hasattr(TFBertModel(BertConfig(**SIZES)), "hf_compute_loss")
-  questions = TFBertForQuestionAnswering(BertConfig(**SIZES))
-  questions.compile(
-    keras.optimizers.SGD(0.0), metrics=["accuracy", keras.metrics.SparseCategoricalAccuracy("own")]
-  )
-  results = questions.evaluate(
-    {"input_ids": IDS, "start_positions": LABELS, "end_positions": LABELS},
-    verbose=0,
-    return_dict=True,
-  )
-  assert {"start_logits_accuracy", "end_logits_own"} <= set(results)
 
 
 @pytest.mark.slow
@@ -218,28 +161,12 @@ def test_rows_of_tables_that_are_looked_up_often_take_no_longer_steps():
   steps = np.abs(np.array(tables.word_embeddings) - before)
   assert 0.009 < steps[5].max() < 0.0101
   assert np.all(np.delete(steps, 5, 0) == 0)
-  # transformers' own optimizer clips by the norm of all rows, and then adds them.
-  for optimizer, kind in ((room.AdamWeightDecay(0.01), tf.IndexedSlices), ("adam", tf.Tensor)):
-    model.compile(optimizer)
-    with tf.GradientTape() as tape:
-      loss = tf.reduce_mean(model(ids, labels=LABELS).loss)
-    assert isinstance(tape.gradient(loss, tables.word_embeddings.value), kind)
 
 
 def test_a_batch_of_inputs_and_labels_is_predicted(model):
   batch = ({"input_ids": tf.constant(IDS)}, tf.constant(LABELS))
   logits = model.predict_on_batch(batch).logits
   np.testing.assert_allclose(logits, model(IDS).logits, atol=1e-6)
-
-
-def test_the_groups_of_alberts_layers_can_be_frozen():
-  config = room.AlbertConfig(**SIZES, embedding_size=8)
-  model = TFAlbertForSequenceClassification(config)
-  trained = len(model.trainable_variables)
-  for group in model.albert.encoder.albert_layer_groups[:2]:
-    for layer in group.albert_layers:
-      layer.trainable = False
-  assert len(model.trainable_variables) == trained - 16
 
 
 # ---------------------------------------------------------------------------------------------
@@ -259,8 +186,6 @@ def test_a_pipeline_is_made_of_its_class(model, tokenizer):
     model=model, tokenizer=tokenizer, framework="tf", device=-1, return_all_scores=True
   )
   assert len(answer("the film")[0]) == 2
-  with pytest.raises(ValueError, match="framework is 'pt'"):
-    TextClassificationPipeline(model, tokenizer, framework="pt")
 
 
 def test_examples_of_glue_become_features(tokenizer):
