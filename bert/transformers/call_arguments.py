@@ -6,8 +6,6 @@ model(ids, mask)   model([ids, mask])   model({"input_ids": ids})   model(input_
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from bert.keras3.input_checks import holds_tensors
 
 ENCODER_INPUTS = (
@@ -33,7 +31,7 @@ def by_name(names: Sequence[str], first, rest: Sequence, named: Mapping[str, Any
     named: those given by name.
 
   Returns:
-    The dictionary (without `input_ids` if `first` is one), and the others by name.
+    The dictionary, of `input_ids` alone if `first` is none, and the others by name; without None.
 
   Raises:
     TypeError: an argument is given twice.
@@ -44,18 +42,15 @@ def by_name(names: Sequence[str], first, rest: Sequence, named: Mapping[str, Any
   given = dict(zip(names[1:], rest, strict=False))
   if twice := sorted(set(given) & set(named)):
     raise TypeError(f"{', '.join(twice)} is given twice.")
-  given |= named
-  if isinstance(first, Mapping):
-    return dict(first), given
-  return {} if first is None else {"input_ids": first}, given
+  first = first if isinstance(first, Mapping) else {"input_ids": first}
+  return _without_none(first), _without_none({**given, **named})
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+  return {name: value for name, value in values.items() if value is not None}
 
 
 def without_labels(batch):
   """Returns the inputs of a batch that is a pair of them, in a dictionary, and of labels."""
   is_pair = isinstance(batch, (list, tuple)) and batch and isinstance(batch[0], Mapping)
   return batch[0] if is_pair else batch
-
-
-def as_tensor(value):
-  """Makes an array of a list."""
-  return np.asarray(value) if isinstance(value, (list, tuple)) else value

@@ -91,23 +91,23 @@ class DataProcessor:
 
 
 _SENTENCES = ("sentence1", "sentence2")
-# transformers' name of a task -> that of its class here, its name in bert.tasks.glue, the texts.
-_TASKS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-  "cola": ("Cola", "cola", ("sentence",)),
-  "mnli": ("Mnli", "mnli", ("premise", "hypothesis")),
-  "mnli-mm": ("MnliMismatched", "mnli-mm", ("premise", "hypothesis")),
-  "mrpc": ("Mrpc", "mrpc", _SENTENCES),
-  "sst-2": ("Sst2", "sst-2", ("sentence",)),
-  "sts-b": ("Stsb", "sts-b", _SENTENCES),
-  "qqp": ("Qqp", "qqp", ("question1", "question2")),
-  "qnli": ("Qnli", "qnli", ("question", "sentence")),
-  "rte": ("Rte", "rte", _SENTENCES),
-  "wnli": ("Wnli", "wnli", _SENTENCES),
+# Task -> the texts in `tensorflow_datasets`.
+_TASKS: dict[str, tuple[str, ...]] = {
+  "cola": ("sentence",),
+  "mnli": ("premise", "hypothesis"),
+  "mnli-mm": ("premise", "hypothesis"),
+  "mrpc": _SENTENCES,
+  "sst-2": ("sentence",),
+  "sts-b": _SENTENCES,
+  "qqp": ("question1", "question2"),
+  "qnli": ("question", "sentence"),
+  "rte": _SENTENCES,
+  "wnli": _SENTENCES,
 }
 
 glue_processors = {
-  name: type(f"{title}Processor", (DataProcessor,), {"task": task, "columns": columns})
-  for name, (title, task, columns) in _TASKS.items()
+  task: type(f"{task.title()}Processor", (DataProcessor,), {"task": task, "columns": columns})
+  for task, columns in _TASKS.items()
 }
 glue_output_modes = {name: "regression" if name == "sts-b" else "classification" for name in _TASKS}
 glue_tasks_num_labels = {name: len(each().get_labels()) for name, each in glue_processors.items()}

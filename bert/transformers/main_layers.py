@@ -19,7 +19,7 @@ from bert.keras3.encoder import BERT
 from bert.keras3.layers import BertEmbeddings
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead
 from bert.keras3.sizes import arguments_from_config
-from bert.transformers.call_arguments import ON_REQUEST, as_tensor, by_name, encoder_inputs
+from bert.transformers.call_arguments import ON_REQUEST, by_name, encoder_inputs
 from bert.transformers.configurations import CONFIGS, PretrainedConfig, to_original
 from bert.transformers.outputs import TFBaseModelOutput, TFBaseModelOutputWithPooling
 
@@ -106,7 +106,6 @@ class TFMainLayer(BERT):
     named = given.pop("return_dict", None)
     first = {name: value for name, value in first.items() if name in names}
     tensors = {name: given.pop(name) for name in names if name in given} | first
-    tensors = {name: as_tensor(value) for name, value in tensors.items() if value is not None}
     return super().__call__(tensors, return_dict=named, **given)
 
   def encode(self, inputs, **arguments) -> dict[str, Any]:

@@ -45,7 +45,6 @@ from bert.transformers import configurations, losses, tf_datasets
 from bert.transformers.call_arguments import (
   ENCODER_INPUTS,
   ON_REQUEST,
-  as_tensor,
   by_name,
   encoder_inputs,
   without_labels,
@@ -169,9 +168,8 @@ class TFPreTrainedModel(LabelledModel):
         f"The following keyword arguments are not supported by this model: {', '.join(unknown)}. "
         f"{type(self).__name__} reads {', '.join(self._parameters())}."
       )
-    given = {**{k: v for k, v in given.items() if v is not None}, **self._known(first)}
-    flags = {name: given.pop(name) for name in (*ON_REQUEST, "training") if name in given}
-    tensors = {name: as_tensor(value) for name, value in given.items() if value is not None}
+    tensors = {**given, **self._known(first)}
+    flags = {name: tensors.pop(name) for name in (*ON_REQUEST, "training") if name in tensors}
     if "labels" in tensors and type(self).loss_of is losses.of_texts:
       losses.check_of_texts(tensors["labels"], self.config.num_labels)
     if not tensors:
@@ -181,7 +179,7 @@ class TFPreTrainedModel(LabelledModel):
       raise ValueError(
         f"input_ids is {list(shape)}; it must be [texts, tokens], also for one text."
       )
-    return super().__call__(tensors, **{k: v for k, v in flags.items() if v is not None})
+    return super().__call__(tensors, **flags)
 
   def check_inputs(self, inputs) -> None:
     """Compares ids with the sizes of the encoder; labels behind them are not looked at."""
@@ -205,7 +203,7 @@ class TFPreTrainedModel(LabelledModel):
       The class's output, or a tuple of its values.
     """
     first, given = by_name(self._parameters(), input_ids, args, kwargs)
-    inputs = {name: value for name, value in (given | first).items() if value is not None}
+    inputs = given | first
     attends, states, named = (inputs.pop(n, getattr(self.config, n)) for n in ON_REQUEST)
     training = inputs.pop("training", False)
     right = self.pop_labels(inputs)
@@ -251,7 +249,7 @@ class TFPreTrainedModel(LabelledModel):
     names = self._parameters()
     for name in set(inputs).difference(names):
       _log_ignored(type(self).__name__, name)
-    return {name: value for name, value in inputs.items() if name in names and value is not None}
+    return {name: value for name, value in inputs.items() if name in names}
 
   # -------------------------------------------------------------------------------------------
   # Files.

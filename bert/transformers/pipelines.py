@@ -98,13 +98,6 @@ class Pipeline:
     limits = {"truncation": True, "max_length": limit, "return_tensors": "np"}
     return self.tokenizer(text, pair, **{**limits, **arguments})
 
-  @property
-  def device(self) -> str:
-    """Where TensorFlow computes."""
-    import tensorflow as tf
-
-    return "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-
 
 def _check_framework(framework: str | None) -> None:
   if framework not in (None, "tf"):
