@@ -299,7 +299,7 @@ class TextSimilarityHead(SpecLayer):
       ValueError: a name is unknown.
     """
     super().__init__(**kwargs)
-    require_one_of("pooling_type", pooling_type, ("pooler", "cls", "mean", "max"))
+    require_one_of("pooling_type", pooling_type, POOLING_TYPES)
     require_one_of("similarity_function", similarity_function, SIMILARITIES)
     self.keep(locals())
     self.reads_pooler = pooling_type == "pooler"

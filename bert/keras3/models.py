@@ -576,7 +576,7 @@ class _ScoresTexts(PretrainedModel):
   def hidden_scope(self) -> str | None:
     """The scope of the layer before the scores; empty for an activation alone, None without."""
     hidden = self.bert.family.hidden_layers.get(self.kind)
-    return hidden and hidden.scope
+    return None if hidden is None else hidden.scope
 
   def create_classifier(self, units: int) -> None:
     """Creates the layers, for `units` scores."""

@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from bert.transformers.folders import refuse_upload
 from bert.transformers.losses import IGNORED
-from bert.transformers.outputs import ModelOutput
+from bert.transformers.outputs import ModelOutput, logits_of
+from bert.transformers.training import one_or_named
 
 
 class KerasMetricCallback(keras.callbacks.Callback):
@@ -63,22 +64,21 @@ class KerasMetricCallback(keras.callbacks.Callback):
       inputs, right = self._parts(batch)
       found.append(self._outputs(self.model.predict_on_batch(inputs)))
       labels.append(right)
-    results = self.metric_fn((_joined(found), _joined(labels)))
+    both = (keras.tree.map_structure(_joined, *batches) for batches in (found, labels))
+    results = self.metric_fn(tuple(both))
     if not isinstance(results, Mapping):
       raise TypeError(f"metric_fn returned {type(results).__name__}; a dictionary is needed.")
     if logs is not None:
       logs.update({name: float(value) for name, value in results.items()})
 
   def _parts(self, batch):
-    inputs, right = batch[:2] if isinstance(batch, tuple) else (batch, None)
+    inputs, right, _ = keras.utils.unpack_x_y_sample_weight(batch)
     names = self.label_cols or getattr(self.model, "label_names", ("labels",))
+    known = {name: part for part in (inputs, right) if isinstance(part, Mapping) for name in part}
+    labels = {name: known[name][name] for name in names if name in known}
     if isinstance(inputs, Mapping):
-      own = {name: inputs[name] for name in names if name in inputs}
-      inputs = {name: value for name, value in inputs.items() if name not in own}
-      right = own if right is None else right
-    if isinstance(right, Mapping):
-      right = {name: right[name] for name in names if name in right} or right
-      right = next(iter(right.values())) if len(right) == 1 else right
+      inputs = {name: value for name, value in inputs.items() if name not in labels}
+    right = one_or_named(labels) if labels else right
     if right is None:
       raise ValueError("KerasMetricCallback: eval_dataset has no labels.")
     return inputs, keras.tree.map_structure(np.asarray, right)
@@ -86,10 +86,8 @@ class KerasMetricCallback(keras.callbacks.Callback):
   def _outputs(self, outputs):
     if not isinstance(outputs, ModelOutput):
       return outputs
-    hidden = ("loss", "hidden_states", "attentions")
-    names = self.output_cols or [name for name in outputs if name not in hidden]
-    values = {name: outputs[name] for name in names}
-    return next(iter(values.values())) if len(values) == 1 else values
+    names = self.output_cols or [name for name in logits_of(type(outputs)) if name in outputs]
+    return one_or_named({name: outputs[name] for name in names})
 
 
 class PushToHubCallback(keras.callbacks.Callback):
@@ -105,13 +103,9 @@ class PushToHubCallback(keras.callbacks.Callback):
     refuse_upload({"push_to_hub": True})
 
 
-def _joined(batches: list):
-  """Joins batches; where sequences differ in length, they are filled with -100."""
-  if isinstance(batches[0], Mapping):
-    return {name: _joined([batch[name] for batch in batches]) for name in batches[0]}
-  if isinstance(batches[0], (list, tuple)):
-    return tuple(_joined(list(each)) for each in zip(*batches, strict=True))
-  arrays = [np.asarray(batch) for batch in batches]
+def _joined(*batches) -> np.ndarray:
+  """Joins the arrays of batches; where sequences differ in length, they are filled with -100."""
+  arrays = list(map(np.asarray, batches))
   if arrays[0].ndim > 1:
     longest = max(array.shape[1] for array in arrays)
     rest = [(0, 0)] * (arrays[0].ndim - 2)

@@ -51,9 +51,7 @@ class TFForTokenClassification(TFPreTrainedModel, keras_models.BertForTokenClass
   loss_of = staticmethod(losses.of_tokens)
 
 
-class TFForQuestionAnswering(  # type: ignore[misc]  # `call` is that of the first base
-  TFPreTrainedModel, keras_models.BertForQuestionAnswering
-):
+class TFForQuestionAnswering(TFPreTrainedModel, keras_models.BertForQuestionAnswering):
   """Scores each token as start and end of an answer."""
 
   head = form.SPANS
@@ -105,9 +103,7 @@ class TFForNextSentencePrediction(TFPreTrainedModel, keras_models.BertForNextSen
   loss_of = staticmethod(losses.of_sentences)
 
 
-class TFForPreTraining(  # type: ignore[misc]
-  TFPreTrainedModel, keras_models.BertForPreTraining
-):
+class TFForPreTraining(TFPreTrainedModel, keras_models.BertForPreTraining):
   """Both heads of pre-training."""
 
   head = form.PRETRAINING

@@ -13,19 +13,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert.keras3.building_blocks import ACTIVATIONS, gelu_erf
 from bert.transformers import losses
 from bert.transformers.configurations import AutoConfig
 
-ACT2FN: dict[str, Callable] = {
-  "gelu": functools.partial(keras.activations.gelu, approximate=False),
-  "gelu_new": functools.partial(keras.activations.gelu, approximate=True),
-  "linear": keras.activations.linear,
-  "relu": keras.activations.relu,
-  "sigmoid": keras.activations.sigmoid,
-  "silu": keras.activations.silu,
-  "swish": keras.activations.silu,
-  "tanh": keras.activations.tanh,
-}
+ACT2FN = {**ACTIVATIONS, "gelu": gelu_erf, "sigmoid": keras.activations.sigmoid}
 """transformers' name -> function."""
 
 __all__ = ["ACT2FN"]

@@ -89,7 +89,7 @@ class LabelledModel(PretrainedModel):
     if y is None and isinstance(x, Mapping) and self._calls_by_name():
       x, found = self._split(x, None)
       if found:  # so that class_weight finds them
-        y = _one_or_named(found)
+        y = one_or_named(found)
         arguments |= {"x": x, "y": y}
     if type(self).loss_of is losses.of_texts and isinstance(y, np.ndarray) and self._has_own_loss:
       losses.check_of_texts(y, self.config.num_labels)
@@ -120,7 +120,7 @@ class LabelledModel(PretrainedModel):
         f"{type(self).__name__} was compiled without a loss, so the data need "
         f"{', '.join(self.label_names) or 'a loss: it has none of its own'}."
       )
-    return x, _one_or_named(found) if found else y, sample_weight
+    return x, one_or_named(found) if found else y, sample_weight
 
   def _split(self, x: Mapping[str, Any], y) -> tuple[dict[str, Any], dict[str, Any]]:
     """Splits labels off the inputs; returns the rest, and all labels by name, also those of `y`."""
@@ -201,7 +201,8 @@ def one_or_all(values: Mapping[str, Any]):
   return found[0] if len(found) == 1 else found
 
 
-def _one_or_named(values: dict[str, Any]):
+def one_or_named(values: dict[str, Any]):
+  """Returns a value alone, or several by name."""
   return next(iter(values.values())) if len(values) == 1 else values
 
 
