@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 
-from bert.families import FAMILIES
 from bert.keras3 import padding
 from bert.keras3.models import (
   BertForMultipleChoice,
