@@ -78,14 +78,6 @@ def test_a_batch_without_labels_has_the_loss_zero():
   np.testing.assert_array_equal(gradient, np.zeros((2, 3, 4)))
 
 
-def test_texts_and_positions_without_a_label_do_not_change_the_loss_of_others():
-  logits = np.log(np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]], "float32"))
-  found = losses.of_texts(np.array([1, -100]), logits)
-  np.testing.assert_allclose(found, [np.log(4), 0.0], rtol=1e-6)
-  found = losses.of_spans((np.array([0, 3]), np.array([1, 2])), (logits, logits))
-  np.testing.assert_allclose(found, [np.log(8) / 2, -np.log(0.7) / 2], rtol=1e-6)
-
-
 @pytest.mark.parametrize("model_class", oracle.all_classes(), ids=lambda each: each.__name__)
 def test_a_class_computes_what_transformers_computes(model_class):
   model = oracle.model_of(model_class)
