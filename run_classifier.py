@@ -348,7 +348,7 @@ class Classification(Task):
   task_flags = (
     *("task_name", "long_text", "window_pooling", "max_windows"),
     *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
-    *("label_separator", "header", "skip_bad_rows", "merge_labels", "xnli_language"),
+    *("label_separator", "header", "skip_bad_rows", "xnli_language"),
   )
   result_keys = result_files.ORIGINAL_KEYS
   shuffles = False  # the order of the original

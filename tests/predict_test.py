@@ -70,7 +70,7 @@ def test_faults_of_tables_are_told(exported, tmp_path):
   code, printed, err = run_filter(predict, init_checkpoint=exported, input_file=tmp_path / "in.csv")
   assert (code, printed) == (1, "")
   assert "in.csv, line 1: column 'text_a' is not in the header, which has id, review." in err
-  assert "Then give --text_a_column=review." in err
+  assert "Name one of these columns as --text_a_column" in err
   code, _, err = run_filter(predict, init_checkpoint=exported, input_file=tmp_path / "no.csv")
   assert (code, f"{tmp_path}/no.csv" in err, "data_dir" in err) == (1, True, False)
   flags = {"runner": "beam", "input_file": tmp_path / "in.csv", "output_file": "x"}

@@ -9,19 +9,19 @@ from bert.checks.findings import Finding, finding_from_error, note, share, warni
 from bert.checks.task_data import SPLITS, TaskData, Text, TextSet
 from bert.io import filesystem
 from bert.io.tables import (
-  MANY_BAD_ROWS,
   DataError,
-  UnknownColumnError,
   by_reason,
   lines_of,
   reasons_of,
 )
 from bert.tasks import glue, label_counts, processors, user_tables
 
+# Where a larger part of a file has one fault, it is the file that is to be mended, not its rows.
+_MANY_BAD_ROWS = 0.1
+
 _FLAGS = (
   *("text_a_column", "text_b_column", "id_column"),
   *("label_column", "labels", "problem_type", "label_separator", "header", "skip_bad_rows"),
-  "merge_labels",
 )
 
 
@@ -57,15 +57,7 @@ class SentenceData(TaskData):
     if "skip_bad_rows" in inspect.signature(glue.find_processor(name)).parameters:
       options["skip_bad_rows"] = True  # the good ones are examined, whatever the run does
     has_classes = self._has_classes(name, options)
-    try:
-      self.labels = self.processor.get_labels() if has_classes else []
-    except UnknownColumnError as error:
-      if not error.proposed:
-        raise
-      yield finding_from_error(error)
-      yield note("The data are examined with the columns that this error proposes.")
-      self._has_classes(name, {**options, **error.proposed})
-      self.labels = self.processor.get_labels()
+    self.labels = self.processor.get_labels() if has_classes else []
     labels = self.labels or self.processor.get_labels()
     subject.facts |= processors.task_facts(name, self.processor, labels)
     # Without labels there is no training example, and the other splits cannot be read.
@@ -112,7 +104,7 @@ def malformed_rows(
   if not errors:
     return
   what = f"{share(len(errors), total)} of {total} rows are left out: {reasons_of(errors)}."
-  many = len(errors) > MANY_BAD_ROWS * total
+  many = len(errors) > _MANY_BAD_ROWS * total
   yield (warning if many else note)(what, path, "Correct them." if many else "")
 
 

@@ -1,8 +1,8 @@
 """Columns of a table, found by name or number, and examples made of its rows.
 
-  number = find_column("review", rows[0], has_header=True, what="--text_column")
+  numbers = find_columns({"text": "review"}, rows[0], has_header=True)
   reader = TableReader(skip_bad_rows=True)
-  examples = reader.convert(rows, lambda row: row[number], "train examples")
+  examples = reader.convert(rows, lambda row: row[numbers["text"]], "train examples")
   reader.bad_rows                                  # (file, line) -> DataError
 
 Malformed rows (too short, too long, not UTF-8, a value that `convert`'s function refuses) are one
@@ -12,7 +12,6 @@ or they are skipped, counted and logged. Pure Python.
 
 import difflib
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -24,7 +23,6 @@ from bert.io.tables import (
   SKIP_ADVICE,
   DataError,
   Row,
-  UnknownColumnError,
   is_json_lines,
   reasons_of,
   with_others,
@@ -32,57 +30,12 @@ from bert.io.tables import (
 
 Column = str | int  # a name in the header, or a 0-based number
 
-# What a column is -> names that people give it, to ask about them.
-_OFTEN = {
-  "text_a": (
-    *("text", "sentence", "review", "body", "message", "comment", "content", "tweet", "title"),
-    *("description", "document", "question", "sentence1", "question1", "premise", "utterance"),
-  ),
-  "text_b": ("sentence2", "question2", "hypothesis", "answer", "sentence"),
-  "label": (
-    *("category", "class", "target", "sentiment", "intent", "topic", "rating", "stars", "tag"),
-    *("emotion", "gold", "verdict", "score"),
-  ),
-}
-_ALMOST_EQUAL = 0.8
 _Example = TypeVar("_Example")
 
 
 def names_of(first_row: Row, has_header: bool) -> tuple[str, ...]:
   """Returns the names of the columns, without blanks around them; () without a header."""
   return tuple(re.sub("[\u200b\ufeff]", "", str(name)).strip() for name in first_row if has_header)
-
-
-def find_column(
-  column: Column, first_row: Row, has_header: bool, what: str, advice: str = ""
-) -> int:
-  """Finds the number of a column, counted from 0.
-
-  Args:
-    column: its name, its number, or its number counted from the end: -1, also as text.
-    first_row: of the table.
-    has_header: whether that row names the columns.
-    what: what sets the column, such as "--label_column"; for errors.
-    advice: for the error about a name that the header does not have, nor one like it.
-
-  Raises:
-    DataError: the table has no such column, or several of that name.
-  """
-  names = names_of(first_row, has_header)
-  if isinstance(column, str):
-    name = column.strip()
-    if name in names:
-      if names.count(name) > 1:
-        reason = f"the header has {names.count(name)} columns {name!r}."
-        raise first_row.error(reason, f"Give {what} by its number, counted from 0.")
-      return names.index(name)
-    if not _is_number(column):
-      raise _unknown_columns({what: column}, first_row, names, advice)
-    if not -len(first_row) <= int(column) < len(first_row):
-      reason = f"there is no column {column}: the row has {len(first_row)}, counted from 0."
-      raise first_row.error(reason, f"Give another {what}.")
-    column = int(column)
-  return column + len(first_row) if column < 0 else column
 
 
 def find_columns(
@@ -92,20 +45,21 @@ def find_columns(
   flags: Mapping[str, str] | None = None,
   advice: str = "",
 ) -> dict[str, int]:
-  """Finds several columns; one error names all that the header does not have.
+  """Finds the numbers of columns, counted from 0; one error names all that the header lacks.
 
   Args:
-    columns: key -> the column, as in `find_column`, also for the other arguments.
+    columns: key -> a column: its name, its number, or its number counted from the end: -1, also as
+      text.
     first_row: of the table.
     has_header: whether that row names the columns.
-    flags: key -> what sets its column; by default the key.
-    advice: see `find_column`.
+    flags: key -> what sets its column, such as "--label_column", for errors; by default the key.
+    advice: for the error about names that the header does not have, nor any like them.
 
   Returns:
     Key -> number.
 
   Raises:
-    DataError: see `find_column`.
+    DataError: the table has no such column, or several of that name.
   """
   names, flags = names_of(first_row, has_header), flags or {}
   unknown = {
@@ -116,9 +70,23 @@ def find_columns(
   if unknown:
     raise _unknown_columns(unknown, first_row, names, advice)
   return {
-    key: find_column(column, first_row, has_header, flags.get(key, key), advice)
+    key: _number_of(column, first_row, names, flags.get(key, key))
     for key, column in columns.items()
   }
+
+
+def _number_of(column: Column, first_row: Row, names: Sequence[str], what: str) -> int:
+  name = str(column).strip()
+  if isinstance(column, str) and name in names:
+    if names.count(name) > 1:
+      reason = f"the header has {names.count(name)} columns {name!r}."
+      raise first_row.error(reason, f"Give {what} by its number, counted from 0.")
+    return names.index(name)
+  number = int(column)
+  if isinstance(column, str) and not -len(first_row) <= number < len(first_row):
+    reason = f"there is no column {column}: the row has {len(first_row)}, counted from 0."
+    raise first_row.error(reason, f"Give another {what}.")
+  return number + len(first_row) if number < 0 else number
 
 
 def _is_number(column: str) -> bool:
@@ -144,37 +112,20 @@ def _unknown_columns(
   if others:
     reason += f" Nor {'is' if len(others) == 1 else 'are'} {' and '.join(map(repr, others))}."
     advice = f"Name its columns as {' and '.join(columns)}, or give their numbers from 0."
-  found = {what: _meant(column, names, what) for what, column in columns.items()}
-  meant = list(filter(None, found.values()))
-  proposed: dict[str, str] = {}
   if any(column.partition(".")[0] in names for column in columns.values()):
     advice = NESTED_ADVICE  # text.body of {"text": {"body": ...}}
-  elif meant:
-    reason = f"{reason} Did you mean {' and '.join(map(repr, meant))}?"
-    if len(meant) == len(found) == len(set(meant)) and all(what[:2] == "--" for what in found):
-      given = " ".join(f"{what}={shlex.quote(str(name))}" for what, name in found.items())
-      proposed = {what.removeprefix("--"): str(name) for what, name in found.items()}
-      advice = f"Then give {given}."
-    elif len(meant) < len(found) and not is_json_lines(first_row.file):
-      advice = f"{advice} {more_advice}".rstrip()
-  elif more_advice and not is_json_lines(first_row.file):
-    advice = f"{advice} {more_advice}"
-  return UnknownColumnError(reason, first_row.file, first_row.line, advice, proposed)
+  elif near := list(filter(None, (_nearest(column, names) for column in columns.values()))):
+    reason += f" Did you mean {' and '.join(map(repr, near))}?"
+  elif not is_json_lines(first_row.file):
+    advice = f"{advice} {more_advice}".rstrip()
+  return first_row.error(reason, advice)
 
 
-def _meant(column: str, names: Sequence[str], what: str) -> str | None:
-  """Returns the name in a header that is like this one, or often stands for it, if there is one.
-
-  Args:
-    column: the name.
-    names: of the header.
-    what: what sets the column; `--text_a_column` is for a text as `text_a` is.
-  """
-  known = [name.lower() for name in names]
-  near = difflib.get_close_matches(column.lower(), known, n=1)
-  for other in _OFTEN.get(what.removeprefix("--").removesuffix("_column"), ()):
-    near += difflib.get_close_matches(other, known, n=1, cutoff=_ALMOST_EQUAL)
-  return next((name for name in names if near and name.lower() == near[0]), None)
+def _nearest(column: str, names: Sequence[str]) -> str | None:
+  """Returns the name in a header that is most like this one; None where none is."""
+  by_lower = {name.lower(): name for name in reversed(names)}
+  near = difflib.get_close_matches(column.lower(), by_lower, n=1)
+  return by_lower[near[0]] if near else None
 
 
 class TableReader:
@@ -197,7 +148,7 @@ class TableReader:
 
   def check_start(self, rows: Sequence[Row], path: str) -> None:
     """Raises a DataError where a file has no row, or a malformed one where its header should be."""
-    errors = [] if self.skip_bad_rows else self._bad_rows_of(path)
+    errors = [] if self.skip_bad_rows else self.errors_of(path)
     if errors and (not rows or (errors[0].line or 0) <= rows[0].line):
       self.finish(path, len(rows))
     if not rows:
@@ -252,7 +203,7 @@ class TableReader:
 
   def finish(self, file: str, num_good: int) -> None:
     """Raises the errors of a file's rows as one, or counts the skipped ones, beside good ones."""
-    if errors := self._bad_rows_of(file):
+    if errors := self.errors_of(file):
       if not self.skip_bad_rows:
         for error in errors:  # the file may be read again once it is corrected
           del self.bad_rows[error.file, error.line]
@@ -264,10 +215,11 @@ class TableReader:
 
   def _check_header_was_read(self, first_row: Row) -> None:
     # If a bad header were skipped like any row, the first example would be taken for the header.
-    for error in self._bad_rows_of(first_row.file):
+    for error in self.errors_of(first_row.file):
       if error.line is not None and error.line < first_row.line:
         raise error
 
-  def _bad_rows_of(self, file: str) -> list[DataError]:
+  def errors_of(self, file: str) -> list[DataError]:
+    """Lists the errors of a file's malformed rows, by line."""
     errors = [error for error in self.bad_rows.values() if error.file == file]
     return sorted(errors, key=lambda error: error.line or 0)

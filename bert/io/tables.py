@@ -1,9 +1,8 @@
 """Text tables read strictly: TSV, CSV and JSON Lines, every error with its file and line.
 
-  rows = read_table("train.tsv")          # the header is rows[0]
+  rows = read_table("train.csv")          # the header is rows[0]
   rows[3].line                            # 4
-  rows[3][9]                              # DataError: train.tsv, line 4: column 9 ... is missing
-  rows = read_own_table("my.csv")         # the same for .csv, .tsv and .jsonl of any delimiter
+  rows[3][9]                              # DataError: train.csv, line 4: column 9 ... is missing
 
 A byte order mark, CRLF, quotes inside plain TSV and fields of any length are read as intended.
 Errors in the file (bytes that are not UTF-8, NUL, an unclosed quote) raise a `DataError`.
@@ -17,7 +16,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -31,14 +30,13 @@ QUOTE_ADVICE = (
   'Close it, or write a quote inside a text twice (""), or skip such rows with --skip_bad_rows.'
 )
 NESTED_ADVICE = "A field has to be text: write what is inside of it as a field of its own."
-_NOT_UTF8 = "the row is not valid UTF-8."
-_UTF8_ADVICE = "Save the file as UTF-8 (older programs write Windows-1252)"
-# Where a larger part of a file has one fault, it is the file that is to be mended, not its rows.
-MANY_BAD_ROWS = 0.1
+_UTF8_ADVICE = (
+  "Save the file as UTF-8 (older programs write Windows-1252), or skip such rows with "
+  "--skip_bad_rows."
+)
 _REASONS_SHOWN = 4
 _LINES_SHOWN = 10
 _LETTERS_SHOWN = 40
-_LINES_LIKE_ROWS = 4
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _ROWS_TO_JUDGE = 20  # in which the delimiter of a table is looked for
@@ -60,14 +58,6 @@ class DataError(ValueError):
     place = f"{file}: " if line is None else f"{file}, line {line}: "
     self.problem = f"{place if file else ''}{reason}"
     super().__init__(f"{self.problem} {advice}".rstrip())
-
-
-class UnknownColumnError(DataError):
-  """Columns are not in the header; `proposed` has flag -> a column for each, or nothing."""
-
-  def __init__(self, reason: str, file: str, line: int, advice: str, proposed: Mapping[str, str]):
-    super().__init__(reason, file, line, advice)
-    self.proposed = proposed
 
 
 class ShortRowError(DataError, IndexError):
@@ -183,66 +173,42 @@ def check_text(row: Row) -> None:
   try:
     text.encode("utf-8")
   except UnicodeEncodeError:
-    raise row.error(_NOT_UTF8, f"{_UTF8_ADVICE}, or skip such rows with --skip_bad_rows.") from None
+    raise row.error("the row is not valid UTF-8.", _UTF8_ADVICE) from None
 
 
-def read_own_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
-  """Reads a table of the user's own, by the ending of its name: `.jsonl`, `.json`, `.tsv` or CSV.
+def read_table(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
+  """Reads a table by the ending of its name: `.jsonl`, `.json`, `.tsv`, or anything else as CSV.
 
   In a TSV file quotes are text; CSV has quoted fields. Where the first rows have another delimiter
   than the name says (semicolons, as Excel writes in much of Europe), the file is read as CSV with
   that one, which is logged. Where the header has one column, every row is one text.
 
   Args:
-    path: the file.
-    on_bad_row: as in `read_table`.
+    path: UTF-8, with or without byte order mark, lines ending in LF or CRLF.
+    on_bad_row: called with each `DataError`; raises it, or returns to skip the row.
 
   Returns:
-    The header if the file has one, and the rows, as of `read_table` and `read_jsonl`.
+    The header if the file has one, and the rows, without blank lines. Fields are strings. Of JSON
+    Lines the first row has all keys in order of appearance, and a field any value; None where a key
+    is missing. Nothing at all for an empty file.
+
+  Raises:
+    DataError: the file is missing or UTF-16, or whatever `on_bad_row` raises.
   """
   if is_json_lines(path):
-    return read_jsonl(path, on_bad_row)
+    return _read_jsonl(path, on_bad_row)
   is_tsv = path.endswith(".tsv")
   expected = "\t" if is_tsv else ","
   delimiter = _delimiter_of(path, expected)
   if delimiter != expected:
     logging.info("%s: the fields are separated by %s.", path, DELIMITERS[delimiter])
   elif is_tsv:
-    return read_table(path, on_bad_row=on_bad_row)
-  rows = read_table(path, delimiter, '"', strict=True, on_bad_row=on_bad_row)
-  if delimiter == "|" and len(rows) > 1 and not "".join(rows[1]).strip(" :-"):
-    raise rows[1].error("this is a table of Markdown.", "Write it as CSV.")
-  names_delimiter = bool(rows) and rows[0][0].startswith("sep=") and not any(rows[0][1:])
-  rows = rows[1:] if names_delimiter else rows  # Excel writes such a line for itself
-  _warn_of_rows_in_texts(rows, delimiter)
-  return _one_column(rows, delimiter) if rows and len(rows[0]) == 1 else rows
-
-
-def _warn_of_rows_in_texts(rows: Sequence[Row], delimiter: str) -> None:
-  """Warns of texts whose lines look like rows: a quote was opened and closed by another's."""
-  for row in rows[1:]:
-    if len(row) != len(rows[0]) or len(row) < 2:
-      continue
-    inner = max((field.split("\n")[1:-1] for field in row), key=len)
-    if len(inner) >= _LINES_LIKE_ROWS and {line.count(delimiter) for line in inner} == {
-      len(row) - 1
-    }:
-      logging.warning(
-        "%s: a text in quotes holds %d lines that look like rows. Is its quote never closed?",
-        row.source,
-        len(inner),
-      )
-
-
-def _one_column(rows: list[Row], delimiter: str) -> list[Row]:
-  """Joins the rows of a file whose header has one column: a delimiter is part of the text."""
-  if divided := sum(len(row) > 1 for row in rows):
-    logging.info(
-      "%s: the header has one column, so %s in a row is part of its text (rows: %d).",
-      rows[0].file,
-      repr(delimiter),
-      divided,
-    )
+    return read_tsv(path, on_bad_row=on_bad_row)
+  rows = _checked(_split_quoted(path, delimiter, '"', True, on_bad_row), on_bad_row)
+  if rows and rows[0][0].startswith("sep=") and not any(rows[0][1:]):
+    del rows[0]  # Excel writes such a line for itself
+  if not rows or len(rows[0]) > 1:
+    return rows
   return [Row([delimiter.join(row)], row.file, row.line, row.number) for row in rows]
 
 
@@ -264,45 +230,29 @@ def _widths(path: str, delimiter: str) -> list[int]:
   return [len(row) for row in rows]
 
 
-def read_table(
-  path: str,
-  delimiter: str = "\t",
-  quotechar: str | None = None,
-  strict: bool = False,
-  on_bad_row: OnBadRow = _raise,
-) -> list[Row]:
-  """Reads the rows of a text table, strings, including the header, without blank lines.
+def read_tsv(path: str, quotechar: str | None = None, on_bad_row: OnBadRow = _raise) -> list[Row]:
+  """Reads rows that tabs separate, whatever the file is called; else as `read_table`.
 
-  Args:
-    path: UTF-8, with or without byte order mark, lines ending in LF or CRLF.
-    delimiter: one character.
-    quotechar: None reads quotes as text, as GLUE's files need; '"' reads CSV's quoted fields.
-    strict: whether text after a closing quote, or a quote never closed, is an error.
-    on_bad_row: called with each `DataError`; raises it, or returns to skip the row.
-
-  Raises:
-    DataError: the file is missing or UTF-16, or whatever `on_bad_row` raises.
+  Quotes are text, as GLUE's files need, unless `quotechar` is given.
   """
-  split = _split_plain if quotechar is None else _split_quoted
-  return _checked(split(path, delimiter, quotechar, strict, on_bad_row), on_bad_row)
+  rows: Iterable[Row]
+  if quotechar is None:
+    lines = enumerate(read_lines(path))
+    rows = (Row(line.split("\t"), path, number + 1, number) for number, line in lines if line)
+  else:
+    rows = _split_quoted(path, "\t", quotechar, False, on_bad_row)
+  return _checked(rows, on_bad_row)
 
 
 def _checked(rows: Iterable[Row], on_bad_row: OnBadRow) -> list[Row]:
-  good, errors = [], []
+  good = []
   for row in rows:
     try:
       check_text(row)
-    except DataError as e:
-      errors.append(e)
+    except DataError as error:
+      on_bad_row(error)
     else:
       good.append(row)
-  total, of_encoding = len(good) + len(errors), [e for e in errors if e.reason == _NOT_UTF8]
-  if len(of_encoding) > MANY_BAD_ROWS * total:
-    what = f"This is so in {len(of_encoding)} of {total} rows."
-    whole = (DataError(e.reason, e.file, e.line, f"{_UTF8_ADVICE}. {what}") for e in of_encoding)
-    errors = [next(whole) if e.reason == _NOT_UTF8 else e for e in errors]
-  for error in errors:
-    on_bad_row(error)
   return good
 
 
@@ -340,12 +290,9 @@ def with_others(error: DataError, errors: Sequence[DataError], total: int) -> Da
     errors: all of the file.
     total: the number of its rows.
   """
-  if not errors[1:] or (error.reason == _NOT_UTF8 and len(by_reason(errors)) == 1):
+  if not errors[1:]:
     return error
-  if len(by_reason(errors)) == 1:
-    what = f"This is so in {len(errors)} of {total} rows{lines_of(errors)}."
-  else:
-    what = f"{len(errors)} of {total} rows are malformed: {reasons_of(errors)}."
+  what = f"{len(errors)} of {total} rows are malformed: {reasons_of(errors)}."
   advice = error.advice
   if len(errors) == total:  # nothing would be left to read
     advice = advice.replace(SKIP_ADVICE, "Check that the file is the one that is meant.")
@@ -363,13 +310,6 @@ def lines_of(errors: Sequence[DataError]) -> str:
 def _brief(error: DataError) -> str:
   reason = error.reason.rstrip(".")
   return reason if len(reason) <= 120 else f"{reason[:117]}..."
-
-
-def _split_plain(path, delimiter, quotechar, strict, on_bad_row) -> Iterator[Row]:
-  del quotechar, strict, on_bad_row
-  for number, line in enumerate(read_lines(path)):
-    if line:
-      yield Row(line.split(delimiter), path, number + 1, number)
 
 
 def _split_quoted(path, delimiter, quotechar, strict, on_bad_row, count=None) -> list[Row]:
@@ -441,13 +381,7 @@ def _csv_error(error: csv.Error, path: str, line: int, of_row: Sequence[str]) ->
   return DataError(reason, path, line, QUOTE_ADVICE)
 
 
-def read_jsonl(path: str, on_bad_row: OnBadRow = _raise) -> list[Row]:
-  """Reads one JSON object a line of UTF-8 into the same shape as `read_table`.
-
-  Returns:
-    First a row of all keys in order of appearance, then the values, None where a key is missing;
-    nothing at all for an empty file.
-  """
+def _read_jsonl(path: str, on_bad_row: OnBadRow) -> list[Row]:
   records: list[tuple[int, dict]] = []
   for number, line in enumerate(read_lines(path), 1):
     if line.strip():

@@ -147,6 +147,7 @@ _REMOVED = {
   "dropout": _Removed(_CONFIG, None, True),
   "initializer_range": _Removed(_CONFIG),
   "label_scale": _Removed("Scale the labels in the data.", 1.0, True),
+  "merge_labels": _Removed("Correct the labels that the warning names.", False),
   "new_rows": _Removed("New rows are the mean of their old pieces.", "mean"),
   "plot": _Removed("Draw the arrays of --output_format=npz."),
   "plot_method": _Removed("Draw the arrays of --output_format=npz.", "pca"),

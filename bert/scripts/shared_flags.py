@@ -71,12 +71,6 @@ def define_table_flags() -> None:
     flags.DEFINE_string("label_separator", None, "Separator between the labels of a row. [,]")
     flags.DEFINE_bool("header", None, "Whether the first row names the columns. [true]")
     define_skip_bad_rows_flag()
-    flags.DEFINE_bool(
-      "merge_labels",
-      None,
-      "Read labels that differ in case, spaces or form alone, such as Late and `late `, as one: "
-      "the most frequent one in the training file.",
-    )
 
 
 def define_skip_bad_rows_flag(default: bool | None = None) -> None:

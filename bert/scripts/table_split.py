@@ -19,7 +19,7 @@ from absl import logging
 
 from bert.io import atomic_files, json_files
 from bert.io.table_columns import TableReader
-from bert.io.tables import DataError, Row, is_json_lines, read_own_table, row_writer
+from bert.io.tables import DataError, Row, is_json_lines, read_table, row_writer
 from bert.scripts import command_line, run_states
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import shared_texts, user_tables
@@ -140,7 +140,7 @@ def _divided(task: Any, settings: RunSettings) -> tuple[list[str], dict[str, lis
 def _rows_of(examples: Sequence[Any], settings: RunSettings) -> list[Row]:
   """Returns the header, empty without one, and the row of each example."""
   path = settings.data_dir
-  rows = read_own_table(path, TableReader(skip_bad_rows=True).on_bad_row)
+  rows = read_table(path, TableReader(skip_bad_rows=True).on_bad_row)
   has_header = settings.get("header") is not False or is_json_lines(path)
   header = [rows[0] if has_header else Row([], path, 1, 0)]
   rows = rows[1:] if has_header else rows

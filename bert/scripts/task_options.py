@@ -15,7 +15,7 @@ from bert.tasks.windows import MIN_SEQ_LENGTH
 
 _OPTIONS = (
   *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
-  *("label_separator", "header", "skip_bad_rows", "merge_labels"),
+  *("label_separator", "header", "skip_bad_rows"),
 )
 
 

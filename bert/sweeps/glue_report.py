@@ -261,7 +261,7 @@ def submission_text(task: str, predictions_file: str, test_file: str) -> str:
 
 
 def _indices(test_file: str) -> list[str]:
-  header, *rows = tables.read_table(test_file)
+  header, *rows = tables.read_tsv(test_file)
   is_named = header[0].lower() in ("index", "id")
   return [row[0] if is_named else str(number) for number, row in enumerate(rows)]
 

@@ -44,7 +44,6 @@ _CONLLU_ADVICE = (
   "--label_column=3 --label_scheme=plain --comment_prefix='#'."
 )
 _COMMENT_ADVICE = "If lines that begin with # are comments, give --comment_prefix='#'."
-_MEANT = "Did you mean"
 _CHECK_ADVICE = (
   "Check --separator, --token_column and --label_column, or skip such rows with --skip_bad_rows."
 )
@@ -189,30 +188,14 @@ def read_conll(
   Raises:
     DataError: the message names file, line and reason.
   """
-  conll_format = conll_format or ConllFormat()
-  reader = _Reader(os.fsdecode(path), conll_format, skip_bad_rows)
-  try:
-    return _read(reader, set_type, needs_labels)
-  except DataError as error:
-    if error.line is None or skip_bad_rows or error.advice.startswith(_ALL_LABELS):
-      raise
-    others = _Reader(reader.path, conll_format, True)
-    words = sum(len(each.words) for each in others.read(set_type, with_labels=needs_labels))
-    errors = list(others.rows.bad_rows.values())
-    raise with_others(error, errors, words + len(errors)) from None
-
-
-def _read(reader: "_Reader", set_type: str, needs_labels: bool) -> ConllFile:
-  """Reads a file, see `read_conll`; the DataError is of the first malformed line."""
-  try:
-    examples = reader.read(set_type, with_labels=True)
-    reader.check_labelled(examples)
-  except _LabelError as error:
+  reader = _Reader(os.fsdecode(path), conll_format or ConllFormat(), skip_bad_rows)
+  examples = reader.read(set_type, with_labels=True)
+  if error := reader.fault_of_labels(_num_words(examples)):
     if needs_labels:
-      raise DataError(error.reason, error.file, error.line, reader.advice(error)) from None
+      raise reader.explained(error, _num_words(examples))
     logging.info("%s is read without labels: line %d: %s", reader.path, error.line, error.reason)
     examples = reader.read(set_type, with_labels=False)
-  num_words = sum(len(example.words) for example in examples)
+  num_words = _num_words(examples)
   reader.rows.finish(reader.path, num_words)
   if not examples:
     raise DataError("the file contains no word.", reader.path)
@@ -229,6 +212,10 @@ def _read(reader: "_Reader", set_type: str, needs_labels: bool) -> ConllFile:
       *(conll_file.path, num_words),
     )
   return conll_file
+
+
+def _num_words(examples: Sequence[TaggedSentence]) -> int:
+  return sum(len(example.words) for example in examples)
 
 
 _ALL_LABELS = "All labels of the file"
@@ -262,37 +249,44 @@ class _Reader:
       for number, sentence in enumerate(sentences, 1)
     ]
 
-  def check_labelled(self, examples: Sequence[TaggedSentence]) -> None:
-    """Raises the first of the skipped errors of labels, if they are of the whole file."""
-    errors = [each for each in self.rows.bad_rows.values() if isinstance(each, _LabelError)]
-    is_most = len(errors) > sum(len(example.words) for example in examples)
-    if errors and (is_most or self.advice(errors[0]).startswith(_ALL_LABELS)):
-      raise errors[0]
+  def fault_of_labels(self, num_words: int) -> DataError | None:
+    """Returns the error that keeps the file from being read with labels, if one does.
 
-  def advice(self, error: DataError) -> str:
+    Where malformed lines are skipped, that is an error of labels in most lines, or in all.
+    """
+    errors = self.rows.errors_of(self.path)
+    of_labels = [each for each in errors if isinstance(each, _LabelError)]
+    if not of_labels:
+      return None
+    first = of_labels[0]
+    if not self._skip:
+      return first if first is errors[0] else None
+    is_whole = len(of_labels) > num_words or self._advice(first).startswith(_ALL_LABELS)
+    return first if is_whole else None
+
+  def explained(self, error: DataError, num_words: int) -> DataError:
+    """Returns an error of labels with what to do, and with the other errors of the file."""
+    advice = self._advice(error)
+    found = DataError(error.reason, error.file, error.line, advice)
+    if self._skip or advice.startswith(_ALL_LABELS):
+      return found
+    errors = self.rows.errors_of(self.path)
+    return with_others(found, errors, num_words + len(errors))
+
+  def _advice(self, error: DataError) -> str:
     """Names the flags that fit the labels of the file, else what the error advises."""
     plain = _Reader(self.path, dataclasses.replace(self.format, scheme="plain"), True)
-    labels = [each.labels or [] for each in plain.read("", with_labels=True)]
+    labels = [each.labels for each in plain.read("", with_labels=True)]
     if self.format != _CONLLU and any(map(_CONLLU_WORD.match, plain.lines)):
       return _CONLLU_ADVICE
-    counts = collections.Counter(label for each in labels for label in each if label != "O")
-    readable, total = label_schemes.num_readable(counts), sum(counts.values())
-    own = readable.get(self.format.scheme, total)
-    if own == total or error.advice.startswith((_COMMENT_ADVICE, _MEANT)):
+    own = functools.partial(label_schemes.recognises, scheme=self.format.scheme)
+    if error.advice.startswith(_COMMENT_ADVICE) or all(map(own, itertools.chain(*labels))):
       return error.advice
     if fitting := label_schemes.fitting(labels):
       return f"{_ALL_LABELS} fit --label_scheme={fitting}."
-    best = max(readable, key=readable.__getitem__)
-    if readable[best] == total:
-      return f"{_ALL_LABELS} are of --label_scheme={best}, but not all in its order."
-    if not readable[best] or not any("-" in label for label in counts):
+    if not any("-" in label for each in labels for label in each):
       return f"For tags, such as parts of speech, give --label_scheme=plain. {error.advice}"
-    if readable[best] == own:
-      return error.advice
-    return (
-      f"--label_scheme={best} has {readable[best]} of the {total} labels other than O. Correct the "
-      "others, or skip their rows with --skip_bad_rows."
-    )
+    return error.advice
 
   def _sentences(self, with_labels) -> Iterator[list[tuple[str, str, int]]]:
     """Lists of (word, label, index of the line)."""
@@ -316,8 +310,6 @@ class _Reader:
             is_end, first_of_last = columns[0] != first_of_last, columns[0]
           found = self._word_and_label(columns, index, with_labels)
       except DataError as error:
-        if not self._skip:
-          raise
         self.rows.on_bad_row(error)
         self.lines[index] = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         is_end = is_end or not line.strip()  # any Unicode space
@@ -356,9 +348,7 @@ class _Reader:
     try:
       split_label(label, self.format.scheme)
     except ValueError as error:
-      meant = label_schemes.meant(label, self.format.scheme)
-      advice = f"{_MEANT} {meant!r}? {SKIP_ADVICE}" if meant else ""
-      raise self._error(str(error), index, _LabelError, advice) from None
+      raise self._error(str(error), index, _LabelError) from None
     if not label:
       raise self._error("the label is empty", index, _LabelError)
     return word, label
@@ -370,14 +360,13 @@ class _Reader:
       reason = f"the {what} should be in column {number}, but the line has {len(columns)} column(s)"
       raise self._error(reason, index, kind) from None
 
-  def _error(self, reason, index, kind=DataError, advice="") -> DataError:
+  def _error(self, reason, index, kind=DataError) -> DataError:
     """Makes the error of a line; flags are in question where it has as many columns as most."""
     shown = f"{self.lines[index]:.60}"
+    is_usual = len(self.format.split(self.lines[index])) == self._width
+    advice = _CHECK_ADVICE if is_usual else SKIP_ADVICE
     if shown.startswith("#") and not self.format.comment_prefix:
       advice = _COMMENT_ADVICE
-    elif not advice:
-      is_usual = len(self.format.split(self.lines[index])) == self._width
-      advice = _CHECK_ADVICE if is_usual else SKIP_ADVICE
     if other_formats.looks_like_json(shown):
       reason, advice = "this is JSON", "Write each word with its label on a line of its own."
     return kind(f"{reason}: {shown!r}.", self.path, index + 1, advice)

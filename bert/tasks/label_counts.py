@@ -130,8 +130,7 @@ def _shown(counts: collections.Counter) -> str:
 def _warnings(
   counts: collections.Counter, labels: Sequence[str], is_multi_label: bool, separator: str
 ) -> Iterable[str]:
-  for text in about_nearly_equal(counts, "labels"):
-    yield f"{text} Or give --merge_labels: the most frequent one then stands for all of them."
+  yield from about_nearly_equal(counts, "labels")
   for label in counts:
     if label.strip() in _MISSING:
       yield f"The label {label!r} of {counts[label]} examples may be a missing value."
@@ -180,19 +179,6 @@ def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
   for label in labels:
     groups[plain(label)].append(label)
   return [group for group in groups.values() if len(group) > 1]
-
-
-def merged(labels: Iterable[str]) -> list[str]:
-  """Returns one label for each that differs in more than form: the most frequent, else the first.
-
-  Example:
-    >>> merged(["late", "Late ", "early", "late"])
-    ['late', 'early']
-  """
-  found = dict[str, str]()
-  for label, _ in collections.Counter(labels).most_common():
-    found.setdefault(plain(label), label.strip())
-  return list(found.values())
 
 
 def plain(label: str) -> str:

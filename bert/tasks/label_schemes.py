@@ -7,7 +7,7 @@ All schemes encode entities: a conversion reads the entities in one scheme and e
 another. Pure Python.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 # Letters of an entity's first, inner and last word, and of an entity that is a single word.
@@ -61,22 +61,6 @@ def _label(letter: str, entity_type: str) -> str:
   return letter if entity_type == UNTYPED else f"{letter}-{entity_type}"
 
 
-def meant(label: str, scheme: str) -> str | None:
-  """Returns the label of a scheme that another spelling stands for, if there is one.
-
-  Example:
-    >>> [meant(label, "bio") for label in ("b_per", "B_per", "PER-B", "0", "O,", "other")]
-    ['B-PER', 'B-per', 'B-PER', 'O', 'O', None]
-  """
-  spelling = label.strip(" ,;\"'").replace("_", "-", 1)
-  spelling = "O" if spelling.upper() in ("0", "NONE", "") else spelling
-  for each in (spelling, spelling.upper()):
-    for candidate in (each, "-".join(reversed(each.rsplit("-", 1)))):
-      if recognises(candidate, scheme):
-        return candidate
-  return None
-
-
 def entities_of(labels: Iterable[str], scheme: str) -> list[Entity]:
   """Decodes the entities of labels; a label that continues no entity begins one.
 
@@ -109,14 +93,6 @@ def recognise(labels: Iterable[str]) -> str:
   """
   labels = set(labels)
   return next((n for n in _LETTERS if all(recognises(each, n) for each in labels)), "plain")
-
-
-def num_readable(counts: Mapping[str, int]) -> dict[str, int]:
-  """Counts by scheme of entities how many labels are of it, from how often each label occurs."""
-  return {
-    scheme: sum(count for label, count in counts.items() if recognises(label, scheme))
-    for scheme in _LETTERS
-  }
 
 
 def recognises(label: str, scheme: str) -> bool:

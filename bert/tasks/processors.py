@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert.io.table_columns import Column, TableReader, find_columns, names_of
-from bert.io.tables import NESTED_ADVICE, DataError, Row, read_table
+from bert.io.tables import NESTED_ADVICE, DataError, Row, read_tsv
 from bert.tasks.classification import InputExample
 from bert.tasks.label_counts import unknown_label
 
@@ -68,7 +68,7 @@ class DataProcessor:
   @classmethod
   def _read_tsv(cls, input_file: str, quotechar: str | None = None) -> list[Row]:
     """Reads a tab-separated file; quotes are text unless `quotechar` is given."""
-    return read_table(input_file, quotechar=quotechar)
+    return read_tsv(input_file, quotechar)
 
 
 def metric_names(processor) -> list[str]:
@@ -198,7 +198,7 @@ class TableProcessor(DataProcessor):
     return self._create_examples(self._read_rows(path), set_type, path)
 
   def _read_rows(self, path) -> list[Row]:
-    return read_table(path, on_bad_row=self._reader.on_bad_row)
+    return read_tsv(path, on_bad_row=self._reader.on_bad_row)
 
   def _columns_of(self, set_type) -> Columns:
     return self.test_columns if set_type.startswith("test") else self.columns

@@ -20,21 +20,19 @@ import dataclasses
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from absl import logging
 
-from bert.io import filesystem
-from bert.io.table_columns import Column, TableReader, find_column, find_columns, names_of
+from bert.io import filesystem, tables
+from bert.io.table_columns import Column, TableReader, find_columns, names_of
 from bert.io.tables import (
   SKIP_ADVICE,
   DataError,
   Row,
   folder_listing,
   is_json_lines,
-  read_own_table,
 )
 from bert.tasks import label_counts
 from bert.tasks.processors import Columns, TableProcessor
@@ -45,8 +43,6 @@ TABLE_ENDINGS = (".tsv", ".csv", ".jsonl", ".json")
 """Of tables of the user's own."""
 SPLIT_RECORD = "split.json"
 """Says in a directory that its tables are parts of one."""
-_ENTITY = re.compile(r"&(?:[a-z]{2,6}|#\d{2,5}|#x[\da-f]{2,5});", re.IGNORECASE)
-_MANY_ENTITIES = 0.01
 
 
 class TableRow(dict[str, Any]):
@@ -143,7 +139,6 @@ class CsvProcessor(TableProcessor):
     label_separator: str = ",",
     header: bool = True,
     skip_bad_rows: bool = False,
-    merge_labels: bool = False,
   ):
     """Describes the data.
 
@@ -161,11 +156,8 @@ class CsvProcessor(TableProcessor):
       label_separator: separates the classes of a multi-label example.
       header: whether the first row of a TSV or CSV file names the columns.
       skip_bad_rows: whether malformed rows are skipped instead of raised.
-      merge_labels: whether labels that differ in case, spaces or form alone are one, as the
-        training file writes it most often; see `label_counts.nearly_equal`.
     """
     super().__init__(skip_bad_rows)
-    self._merges = merge_labels
     if problem_type not in _METRICS:
       raise ValueError(f"problem_type is {problem_type!r}, not one of {list(_METRICS)}.")
     self.problem_type = problem_type
@@ -177,8 +169,6 @@ class CsvProcessor(TableProcessor):
       text_a_column, text_b_column, label_column, id_column, header, by_flags=True
     )
     self._rows_read: dict[str, list[Row]] = {}
-    self._without_id: dict[str, str] = {}  # source -> the id that is made for it
-    self._without_labels: dict[str, set[int]] = {}  # file -> lines whose row has no such value
     self.labels = tuple(labels or ())
     self.labels_of = ""  # the folder of the trained model whose labels these are, for errors
 
@@ -212,15 +202,15 @@ class CsvProcessor(TableProcessor):
     columns, found = self._labels_of(rows, "train")
     label_counts.check_is_label(found, path)
     _check_header(rows[0], columns, found)
-    names = self._names(found)
+    names = _sorted_labels(set(found))
     if not names:
       self._reader.finish(path, 0)
     return names
 
   def labels_in(self, data_dir: str, *splits: str) -> list[str]:
     """Returns the labels that occur in `train`, `dev` or both, sorted."""
-    tables = ((self._rows_of(find_table(data_dir, split), split), split) for split in splits)
-    return self._names(label for each in tables for label in self._labels_of(*each)[1])
+    parts = ((self._rows_of(find_table(data_dir, split), split), split) for split in splits)
+    return _sorted_labels({label for part in parts for label in self._labels_of(*part)[1]})
 
   def _labels_of(self, rows: list[Row], split: str) -> tuple[Columns, list[str]]:
     columns = self._columns_in(split, rows)
@@ -235,9 +225,6 @@ class CsvProcessor(TableProcessor):
         found += label if isinstance(label, tuple) else [label]
     return columns, found
 
-  def _names(self, found: Iterable[str]) -> list[str]:
-    return _sorted_labels(label_counts.merged(found) if self._merges else set(found))
-
   def _read_split(self, data_dir, split):
     path = find_table(data_dir, split)
     rows = self._rows_of(path, split)
@@ -251,23 +238,7 @@ class CsvProcessor(TableProcessor):
         self._reader.finish(other, len(rows) - 1)
     if not filesystem.exists(os.path.join(data_dir, SPLIT_RECORD)):
       _warn_of_texts(examples, path)  # else they were looked at when the table was divided
-    self._log_what_is_missing(len(examples), path)
     return examples
-
-  def _log_what_is_missing(self, count: int, path: str) -> None:
-    if self._without_id:
-      source, guid = next(iter(self._without_id.items()))
-      logging.warning(
-        "%d of %d ids are blank. In predictions the row in %s is called %s.",
-        *(len(self._without_id), count, source, guid),
-      )
-      self._without_id = {}
-    if lines := self._without_labels.pop(path, None):
-      logging.warning(
-        "%s: %d of %d rows have no value for the labels, the first in line %d. They count as "
-        "having none, like an empty list.",
-        *(path, len(lines), count, min(lines)),
-      )
 
   def _rows_of(self, path: str, split: str) -> list[Row]:
     """Reads the rows, which the labels of the training file need as well as its examples."""
@@ -290,8 +261,9 @@ class CsvProcessor(TableProcessor):
     if self.problem_type != "multi_label":
       advice = "Give --problem_type=multi_label, or one column."
       raise first_row.error(f"--label_column={given} names several columns.", advice)
-    numbers = [find_column(part, first_row, has_header, "--label_column") for part in parts]
-    return {names[n] if names else part: n for part, n in zip(parts, numbers, strict=True)}
+    flags = dict.fromkeys(parts, "--label_column")
+    numbers = find_columns({part: part for part in parts}, first_row, has_header, flags)
+    return {names[n] if names else part: n for part, n in numbers.items()}
 
   def _has_header(self, first_row: Row) -> bool:
     return self.columns.header or is_json_lines(first_row.file)
@@ -322,10 +294,7 @@ class CsvProcessor(TableProcessor):
     return resolve_columns(columns, lines[0])
 
   def _guid(self, row, set_type, columns):
-    guid = guid_of(row, set_type, columns)
-    if columns.guid is not None and row[columns.guid] in (None, ""):
-      self._without_id[row.source] = guid
-    return guid
+    return guid_of(row, set_type, columns)
 
   def _parse_label(self, value, row):
     if self.problem_type == "multi_label":
@@ -334,8 +303,6 @@ class CsvProcessor(TableProcessor):
         parts = parts.split(self.label_separator)
       if not isinstance(parts, list | None):
         raise row.error(f"the labels {value!r:.80} are neither text nor a list.")
-      if value is None:
-        self._without_labels.setdefault(row.file, set()).add(row.line)
       names = [self._known(_class_name(part, row).strip()) for part in parts or ()]
       if len(set(names)) < len(names) and set(names) <= {"0", "1"}:
         raise row.error(
@@ -351,11 +318,6 @@ class CsvProcessor(TableProcessor):
       super()._check_label(label, row)
     except DataError as error:
       if not self.labels_of:
-        names = label if isinstance(label, tuple) else [label]
-        known = set(map(label_counts.plain, self.labels))
-        if all(name in self.labels or label_counts.plain(name) in known for name in names):
-          advice = f"Give --merge_labels if it is that one. {SKIP_ADVICE}"
-          raise row.error(error.reason, advice) from None
         raise
       raise row.error(
         error.reason,
@@ -368,9 +330,6 @@ class CsvProcessor(TableProcessor):
     """Returns the label, of 1 and 1.0 the known one: pandas writes whole numbers as both."""
     if name in self.labels or not self.labels:
       return name
-    if self._merges:
-      plain = label_counts.plain(name)
-      return next((label for label in self.labels if label_counts.plain(label) == plain), name)
     other = name.removesuffix(".0") if name.endswith(".0") else name + ".0"
     return other if other in self.labels else name
 
@@ -434,7 +393,7 @@ def find_table(data_dir: str, split: str) -> str:
 
 
 def is_table(path: str) -> bool:
-  """Tells whether a path is a file that `read_own_table` reads."""
+  """Tells whether a path is a file that `tables.read_table` reads."""
   return path.endswith(TABLE_ENDINGS) and filesystem.is_file(path)
 
 
@@ -461,13 +420,6 @@ def _warn_of_texts(examples: Sequence, path: str) -> None:
       len(texts),
       path,
     )
-  entities = [found for text in texts if (found := _ENTITY.search(text))]
-  if len(entities) > _MANY_ENTITIES * len(texts):
-    logging.warning(
-      "%d of %d texts in %s have entities of HTML, such as %s, which are read as letters. Replace "
-      "them, as docs/your_data.md shows.",
-      *(len(entities), len(texts), path, entities[0].group()),
-    )
   empty = [example for example in examples if not example.text_a.strip()]
   if empty:
     logging.warning(
@@ -476,14 +428,14 @@ def _warn_of_texts(examples: Sequence, path: str) -> None:
 
 
 def read_rows(path: str, reader: TableReader) -> list[Row]:
-  """Reads the rows of a table, at least one; see `read_own_table`."""
+  """Reads the rows of a table, at least one; see `tables.read_table`."""
   stem = os.path.splitext(path)[0]
   others = {f"{stem}.{ending}" for ending in _ENDINGS} - {path}
   if os.path.basename(stem) not in _FOUND_BY_NAME:
     others.clear()  # the user has named the file
   for other in filter(filesystem.exists, sorted(others)):
     logging.warning("Reading %s, and not %s beside it.", path, os.path.basename(other))
-  rows = read_own_table(path, reader.on_bad_row)
+  rows = tables.read_table(path, reader.on_bad_row)
   reader.check_start(rows, path)
   return rows
 

@@ -243,15 +243,6 @@ def test_all_findings_come_in_one_pass(folder):
     assert any((level, where) == each[:2] and said in each[2] for each in found), (said, found)
 
 
-def test_wrong_columns_do_not_hide_the_rest(folder):
-  for name, rows in (("train", ["ada,0", "bob", "cat,1"]), ("dev", ["ada,2"])):
-    write_lines(folder / f"tables/{name}.csv", ["Review,Sentiment", *rows])
-  said = [(finding.level, str(finding)) for finding in bad(diagnose(folder))]
-  assert "Then give --text_a_column=Review --label_column=Sentiment." in said[0][1]
-  for part in ("train.csv:3: column 1", "dev.csv:2: the label '2' is unknown"):
-    assert [level for level, text in said if part in text] == ["error"]
-
-
 def test_empty_texts_are_no_duplicates(folder):
   write_table(folder / "tables/train.csv", [*TEXTS[:38], "", " "])
   write_table(folder / "tables/dev.csv", [*TEXTS[40:50], ""])

@@ -173,7 +173,7 @@ def read_table(data: bytes, folder: pathlib.Path) -> None:
   choice, data = _first_byte(data)
   file = "train." + ("tsv", "csv", "jsonl")[choice % 3]
   _written(folder, file, data)
-  with clear_errors(file, tables.DataError, tables.ShortRowError, tables.UnknownColumnError):
+  with clear_errors(file, tables.DataError, tables.ShortRowError):
     processor = user_tables.CsvProcessor(
       str(folder),
       problem_type=("classification", "multi_label", "regression")[choice // 4 % 3],

@@ -110,7 +110,7 @@ def test_missing_columns_are_proposed(tmp_path, name, texts_in):
   predictor = Predictor(texts_in=texts_in)
   content = "id,review\n1,Hi\n" if name == "new.csv" else '{"id": 1, "review": "Hi"}\n'
   column = texts_in.get("text_a", "text_a")
-  with pytest.raises(DataError, match=rf"line 1: .*'{column}'.* give --text_a_column=review\."):
+  with pytest.raises(DataError, match=rf"line 1: .*'{column}'.* as --text_a_column"):
     run(write(tmp_path, content, name), "out.jsonl", predictor)
   options = {"columns": {"text_a": "review"}, "predictor": predictor}
   assert run(write(tmp_path, content, name), "out.jsonl", **options)[1] == [{"text_a": "Hi"}]

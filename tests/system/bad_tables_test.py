@@ -109,8 +109,8 @@ CSV = [
       case(
         "other keys",
         '{"body": "x", "label": "a"}\n',
-        "Did you mean 'body'?",
-        "--text_a_column=body",
+        "'text_a' is not in the header, which has body",
+        "--text_a_column",
       ),
       case(
         *("a key of another case", '{"text_a": "x", "label": 1}\n{"Text_a": "y", "label": 0}\n'),

@@ -42,7 +42,6 @@ def test_many_labels_fit_one_line(caplog):
 def test_labels_that_are_nearly_equal_are_named(caplog, names):
   _, warning = messages_about(caplog, [*names, "food"])
   assert all(f"{name!r} (1)" in warning for name in names)
-  assert "--merge_labels" in warning
   assert f"are {len(names)} classes" in warning
 
 
