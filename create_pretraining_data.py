@@ -41,11 +41,10 @@ run_pretraining.py. A byte-level BPE as --vocab_file means this format:
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
-import functools
 import itertools
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ from bert.pretraining import (
   record_formats,
   workers,
 )
-from bert.pretraining.instances import TrainingInstance, Workspace, shuffle
+from bert.pretraining.instances import TrainingInstance, Workspace
 from bert.pretraining.original_stream import truncate_seq_pair
 from bert.pretraining.record_output import RecordFiles
 from bert.scripts import (
@@ -163,7 +162,9 @@ def define_flags() -> None:
       "favor_shorter_ngram", True, "albert: --ngram_max gives n words a probability ~ 1/n."
     )
     flags.DEFINE_bool(
-      "do_permutation", False, "albert: exchange as many further tokens, and predict them, too."
+      "do_permutation",
+      False,
+      "albert, in one process: exchange as many further tokens, and predict them, too.",
     )
     flags.DEFINE_bool(
       "random_next_sentence",
@@ -226,19 +227,14 @@ def create_training_instances(
   statistics = corpus_statistics.TextStatistics(
     text_files.total_bytes(input_files), max_tokens=max_seq_length - 3
   )
-  masks = functools.partial(
-    create_masked_lm_predictions,
-    masked_lm_prob=masked_lm_prob,
-    max_predictions_per_seq=max_predictions_per_seq,
-    vocab_words=list(tokenizer.vocab),
-    rng=rng,
-    do_whole_word_mask=do_whole_word_mask,
+  masking = _masking(
+    masked_lm_prob, max_predictions_per_seq, list(tokenizer.vocab), rng, do_whole_word_mask
   )
   return original_stream.instances_of_corpus(
     input_files,
     tokenizer,
-    lambda documents, index: _instances_of_document(
-      documents, index, max_seq_length, short_seq_prob, masks, rng
+    lambda documents, index: original_stream.instances_of_document(
+      documents, index, max_seq_length, short_seq_prob, masking
     ),
     statistics,
     dupe_factor,
@@ -278,31 +274,12 @@ def create_instances_from_document(
     rng: the random number generator.
     do_whole_word_mask: mask whole words.
   """
-  masks = functools.partial(
-    create_masked_lm_predictions,
-    masked_lm_prob=masked_lm_prob,
-    max_predictions_per_seq=max_predictions_per_seq,
-    vocab_words=vocab_words,
-    rng=rng,
-    do_whole_word_mask=do_whole_word_mask,
-  )
+  masking = _masking(masked_lm_prob, max_predictions_per_seq, vocab_words, rng, do_whole_word_mask)
   return list(
-    _instances_of_document(
-      all_documents, document_index, max_seq_length, short_seq_prob, masks, rng
+    original_stream.instances_of_document(
+      all_documents, document_index, max_seq_length, short_seq_prob, masking
     )
   )
-
-
-def _instances_of_document(
-  all_documents, document_index: int, max_seq_length: int, short_seq_prob: float, masks, rng
-) -> Iterator[TrainingInstance]:
-  """One at a time: a corpus may be one document of a gigabyte. `masks` masks a list of tokens."""
-  for pair in original_stream.pairs_of_document(
-    all_documents, document_index, max_seq_length, short_seq_prob, rng
-  ):
-    tokens, segment_ids = pair.with_special_tokens()
-    masked, positions, labels = masks(tokens)
-    yield TrainingInstance(masked, segment_ids, positions, labels, pair.is_random_next)
 
 
 def create_masked_lm_predictions(
@@ -329,34 +306,21 @@ def create_masked_lm_predictions(
     `(tokens, positions, labels)`: the tokens with masks, the chosen positions in ascending order,
     and the original tokens at these positions.
   """
-  num_to_predict = min(max_predictions_per_seq, max(1, round(len(tokens) * masked_lm_prob)))
-  if do_whole_word_mask:
-    candidates = original_stream.word_positions(tokens, piece_tables.begins_word_of_word_pieces)
-    shuffle(candidates, rng)
-    positions = _first_that_fit(candidates, num_to_predict)
-  else:  # most of a run's time is spent here
-    positions = [i for i, token in enumerate(tokens) if token not in ("[CLS]", "[SEP]")]
-    shuffle(positions, rng)
-    del positions[num_to_predict:]
-  output = list(tokens)
-  for position in positions:
-    output[position] = original_stream.masked(tokens[position], vocab_words, rng)
-  positions.sort()
-  return output, positions, [tokens[position] for position in positions]
+  masking = _masking(masked_lm_prob, max_predictions_per_seq, vocab_words, rng, do_whole_word_mask)
+  return original_stream.mask(tokens, masking)
 
 
-def _first_that_fit(words: list[list[int]], limit: int) -> list[int]:
-  """Returns positions of words in their order; a word that would exceed `limit` is skipped.
-
-  Example:
-    >>> _first_that_fit([[3, 4], [7, 8], [5], [1]], limit=3)
-    [3, 4, 5]
-  """
-  positions: list[int] = []
-  for word in words:
-    if len(positions) + len(word) <= limit:
-      positions += word
-  return positions
+def _masking(
+  masked_lm_prob: float,
+  max_predictions_per_seq: int,
+  vocab_words: Sequence[str],
+  rng: random.Random,
+  do_whole_word_mask: bool,
+) -> original_stream.Masking:
+  begins_word = piece_tables.begins_word_of_word_pieces if do_whole_word_mask else None
+  return original_stream.Masking(
+    masked_lm_prob, max_predictions_per_seq, vocab_words, rng, begins_word
+  )
 
 
 # ---------------------------------------------------------------------------------------------

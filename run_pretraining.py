@@ -182,7 +182,7 @@ def _draw_masks(masking):
   def transform(features, numbers, seed):
     from bert.pretraining import dynamic_masking
 
-    return dynamic_masking.draw(features, numbers, seed, masking)
+    return dynamic_masking.draw_masks(features, numbers, seed, masking)
 
   return transform
 

@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import json
 import random
-import subprocess
 import sys
 
 import pytest
@@ -15,13 +14,12 @@ from bert import pretraining, tokenization
 from bert.io import record_files, tfrecord_bytes
 from bert.pretraining.record_settings import RecordSettings
 from bert.scripts import command_line, flag_groups, record_flags
-from tests.kit.paths import ROOT, SAMPLE_TEXT, SAMPLE_VOCAB
+from tests.kit.paths import SAMPLE_VOCAB
 from tests.kit.pretraining_records import (
   SCRIPT,
   assert_equal_to_recording,
   create,
   flags_for,
-  in_memory,
   manifest_of,
   sha256,
 )
@@ -97,34 +95,6 @@ def test_the_stream_is_pinned(tmp_path):
 # Instances.
 
 
-def test_seeds_differ(tokenizer):
-  one, other = (list(map(repr, in_memory(tokenizer, seed=seed))) for seed in (1, 2))
-  assert one != other
-
-
-def test_documents_are_plain_lists_for_those_who_call_the_functions():
-  documents = [[["a"], ["b", "c"]], [["d"]], [["e", "f"], ["g"]]]
-  instances = script.create_instances_from_document(
-    documents, 1, 16, 0.0, 0.15, 2, list("abcdefg"), random.Random(0)
-  )
-  assert len(instances) == 1
-  instance = instances[0]
-  assert instance.is_random_next  # the document has one sentence
-  assert instance.tokens.count("[SEP]") == 2
-  assert instance.tokens[0] == "[CLS]"
-  assert len(instance.segment_ids) == len(instance.tokens)
-  assert instance.segment_ids[:3] == [0, 0, 0]
-  assert set(instance.segment_ids[3:]) == {1}
-
-
-def test_one_document_gives_its_own_text_as_random(tokenizer, tmp_path):
-  text = tmp_path / "text"
-  text.write_text("one the of and\n")
-  instances = in_memory(tokenizer, text, dupe_factor=2)
-  assert len(instances) == 2
-  assert all(instance.is_random_next for instance in instances)
-
-
 def slow_truncate(tokens_a, tokens_b, limit, rng):
   """Token by token, as the paper's authors describe it."""
   while len(tokens_a) + len(tokens_b) > limit:
@@ -142,73 +112,8 @@ def test_truncation_is_that_of_one_token_after_the_other(lengths):
   assert generators[0].random() == generators[1].random()
 
 
-def test_shares_of_masks():
-  rng = random.Random(3)
-  words = [f"word{n}" for n in range(1000)]
-  tokens = ["[CLS]", *["own"] * 126, "[SEP]"]
-  chosen = masked = kept = 0
-  for _ in range(800):
-    output, positions, labels = script.create_masked_lm_predictions(tokens, 0.15, 99, words, rng)
-    assert labels == ["own"] * len(positions)
-    assert [i for i, token in enumerate(output) if token != tokens[i]] == [
-      i for i in positions if output[i] != "own"
-    ]
-    chosen += len(positions)
-    masked += sum(output[i] == "[MASK]" for i in positions)
-    kept += sum(output[i] == "own" for i in positions)
-  assert chosen / (800 * 128) == pytest.approx(0.15, abs=0.003)
-  assert masked / chosen == pytest.approx(0.8, abs=0.01)
-  assert kept / chosen == pytest.approx(0.1, abs=0.01)
-
-
-def test_next_sentences_are_random_in_half_of_the_cases():
-  rng = random.Random(1)
-  documents = [[["word"] * rng.randint(3, 8) for _ in range(300)] for _ in range(90)]
-  labels = [
-    instance.is_random_next
-    for index in range(90)
-    for instance in script.create_instances_from_document(
-      documents, index, 64, 0.0, 0.15, 10, ["word"], rng
-    )
-  ]
-  assert len(labels) > 2500
-  assert sum(labels) / len(labels) == pytest.approx(0.5, abs=0.02)
-
-
-def test_whole_words_are_masked_whole():
-  tokens = ["[CLS]", "un", "##aff", "##able", "to", "be", "##come", "[SEP]"]
-  for seed in range(50):
-    _, positions, _ = script.create_masked_lm_predictions(
-      tokens, 0.4, 20, ["x"], random.Random(seed), do_whole_word_mask=True
-    )
-    assert len(positions) <= 3
-    for word in ([1, 2, 3], [5, 6]):
-      assert len(set(word) & set(positions)) in (0, len(word))
-
-
 # ---------------------------------------------------------------------------------------------
 # Files.
-
-
-@pytest.mark.ci
-def test_two_runs_write_the_same_bytes(tmp_path):
-  # In processes of their own, since hashes of strings change from process to process.
-  hashes = set()
-  for name in ("a", "b"):
-    subprocess.run(
-      [
-        sys.executable,
-        ROOT / "create_pretraining_data.py",
-        f"--input_file={SAMPLE_TEXT}",
-        f"--output_file={tmp_path / name}",
-        f"--vocab_file={SAMPLE_VOCAB}",
-        "--dupe_factor=2",
-      ],
-      check=True,
-      capture_output=True,
-    )
-    hashes.add(sha256(tmp_path / name))
-  assert len(hashes) == 1
 
 
 def test_records_are_dealt_in_turn(tmp_path):
@@ -295,11 +200,6 @@ def test_an_option_of_the_workers_uses_one(option, tmp_path):
   assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
 
 
-def test_dynamic_masking_needs_one_pass(tmp_path):
-  log = create(tmp_path / "out", dynamic_masking=True, dupe_factor=3)
-  assert "--dupe_factor=1 takes less space" in log
-
-
 @pytest.mark.ci
 def test_beam_through_the_command_line(tmp_path):
   pytest.importorskip("apache_beam")
@@ -355,6 +255,7 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
     ({"ngram_max": "2", "dynamic_masking": "true"}, "use only one"),
     ({"runner": "spark"}, "one of local, beam"),
     ({"runner": "beam", "num_workers": "2"}, "omit --num_workers"),
+    ({"do_permutation": "true", "num_workers": "2"}, "omit --num_workers and --runner"),
     ({"jsonl_field": "text", "num_workers": "2"}, "sample_text.txt, line 1: not JSON"),
     (
       {"strict_utf8": "true", "input_file": "{tmp}/latin1", "num_workers": "2"},
@@ -430,13 +331,6 @@ def test_required_flags():
   for name in ("input_file", "output_file", "vocab_file"):
     assert f"--{name} must have a value" in errors
   assert "vocab_file" not in SCRIPT.error_of(spm_model_file="a.model")
-
-
-def test_an_empty_file_among_others_is_only_a_warning(tmp_path):
-  (tmp_path / "a.txt").write_text(SAMPLE_TEXT.read_text())
-  (tmp_path / "b.txt").touch()
-  errors = create(tmp_path / "out", f"{tmp_path}/*.txt")
-  assert "1 of 2 input files are empty" in errors
 
 
 def test_word_pieces_for_albert_are_only_a_warning(tmp_path):

@@ -166,8 +166,8 @@ def objective(teacher: Teacher, weights: Weights | None = None) -> Objective:
 
   Returns:
     The objective `distilbert`. Features are masked `input_ids`, `input_mask`, `segment_ids`, and
-    `labels`, int `[B, S]` (`rare_tokens.draw_masks`) or those of masked positions, as records have
-    them.
+    `labels`, int `[B, S]` (`dynamic_masking.draw_masks`) or those of masked positions, as records
+    have them.
   """
   weights = weights or Weights()
   names = tuple(weights.parts())

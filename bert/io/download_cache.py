@@ -10,7 +10,7 @@ Guarantees:
 2. An interrupted download continues where it stopped, now or in the next run, if the server still
    has the same file; else it starts over. Of two processes, one downloads and the other waits.
 3. Requests use HTTPS only (plain HTTP only to a server on this machine), and no archive writes
-   outside its folder, makes links, or unpacks to more than the limits in `archives.py`.
+   outside its folder, makes links, or unpacks to more than `MAX_UNPACKED_BYTES`.
 4. Every failure is a `DownloadError` whose message says what to do manually.
 
 The cache is the argument `cache_dir`, else $BERT_CACHE_DIR, else $XDG_CACHE_HOME/bert, else
@@ -23,19 +23,25 @@ CRC of every archive member, and that the expected files exist.
 """
 
 import contextlib
+import gzip
 import os
 import pathlib
 import shutil
 import sys
+import tarfile
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from absl import logging
 
 from bert.io import file_locks
-from bert.io.archives import unpack
 from bert.io.http import DownloadError, fetch
+
+MAX_UNPACKED_BYTES = 12 << 30
+_CHUNK_BYTES = 1 << 20
 
 
 def cache_root(cache_dir: str | os.PathLike | None) -> pathlib.Path:
@@ -187,6 +193,52 @@ def unpack_all(archives: list[pathlib.Path], folder: pathlib.Path) -> None:
       if not (folder / path.name).exists():
         os.rename(path, folder / path.name)
     shutil.rmtree(staging)
+
+
+def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> None:
+  """Unpacks a zip or tar.gz, possibly a hostile one, into `folder`, which should be empty.
+
+  Only files and folders below it are created, and every byte has passed the archive's own checksum.
+
+  Raises:
+    DownloadError: damaged; a tar member that is a link or a device, or lies outside; too large.
+  """
+  try:
+    if zipfile.is_zipfile(archive):
+      with zipfile.ZipFile(archive) as zipped:
+        _check_unpacked_bytes(archive, sum(info.file_size for info in zipped.infolist()))
+      shutil.unpack_archive(archive, folder, "zip")  # without names that lead outside, and links
+      return
+    # All of it first: the checksum is behind the end of the tar data.
+    total_bytes = 0
+    with gzip.open(archive) as stream:
+      while chunk := stream.read(_CHUNK_BYTES):
+        total_bytes += len(chunk)
+        _check_unpacked_bytes(archive, total_bytes)
+    shutil.unpack_archive(archive, folder, "gztar", filter=_plain_member)
+  except (
+    *(zipfile.BadZipFile, tarfile.TarError, shutil.ReadError, zlib.error, EOFError),
+    gzip.BadGzipFile,
+    *(RuntimeError, NotImplementedError),  # zipfile's words for "encrypted", "unknown method"
+  ) as error:
+    raise DownloadError(
+      f"{archive} is damaged, hostile or not an archive ({error}). Delete the file and download it "
+      "again."
+    ) from error
+
+
+def _check_unpacked_bytes(archive: str | os.PathLike, total_bytes: int) -> None:
+  if total_bytes > MAX_UNPACKED_BYTES:
+    raise DownloadError(
+      f"Refused to unpack {archive}: it holds more than {MAX_UNPACKED_BYTES:,} bytes."
+    )
+
+
+def _plain_member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+  """Refuses links, which the library lets pass within the folder, and what it refuses."""
+  if not (member.isreg() or member.isdir()):
+    raise tarfile.SpecialFileError(member)
+  return tarfile.data_filter(member, folder)
 
 
 def _without_wrapper(folder: pathlib.Path) -> pathlib.Path:

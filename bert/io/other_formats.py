@@ -5,10 +5,7 @@ other_formats.find(b"PAR1...")     # ("a Parquet file", "Write it as text: CSV o
 
 import re
 
-_AS_TEXT = "Save its text as UTF-8."
-_AS_TABLE = "Write it as text: CSV or JSON Lines."
 _SHEET = "Unpack it, or save the sheet as CSV in UTF-8."
-_UNPACK = "Unpack it."
 _KNOWN = {
   b"\xff\xfe\0\0": ("UTF-32", "Save it as UTF-8."),
   b"\xff\xfe": ("UTF-16", "Save it as UTF-8."),
@@ -19,18 +16,8 @@ _KNOWN = {
   b"BZh91AY&SY": ("compressed with bzip2", "Unpack it: bunzip2."),
   b"\xfd7zXZ\0": ("compressed with xz", "Unpack it: unxz."),
   b"\x28\xb5\x2f\xfd": ("compressed with zstd", "Unpack it: unzstd."),
-  b"7z\xbc\xaf\x27\x1c": ("a 7z archive", _UNPACK),
-  b"Rar!\x1a\x07": ("a RAR archive", _UNPACK),
-  b"PAR1": ("a Parquet file", _AS_TABLE),
-  b"ARROW1\0": ("an Arrow file", _AS_TABLE),
-  b"SQLite format 3\0": ("an SQLite database", _AS_TABLE),
-  b"\x93NUMPY": ("an array of NumPy", _AS_TABLE),
-  b"\x89HDF\r\n": ("an HDF5 file", _AS_TABLE),
-  **{b"\x80" + bytes([n]): ("a pickle of Python", _AS_TABLE) for n in range(2, 6)},
-  b"%PDF-": ("a PDF", _AS_TEXT),
-  b"{\\rtf": ("an RTF document", _AS_TEXT),
-  b"\x89PNG\r\n": ("a picture", "Give the file of the text."),
-  b"\xff\xd8\xff": ("a picture", "Give the file of the text."),
+  b"PAR1": ("a Parquet file", "Write it as text: CSV or JSON Lines."),
+  b"%PDF-": ("a PDF", "Save its text as UTF-8."),
   # What a clone has without git-lfs, and what a download saves of a page that says "not found".
   b"version https://git-lfs": ("a pointer of git-lfs, not the file itself", "Run git lfs pull."),
   b"<!doctype html": ("a web page", "Download the file itself."),
@@ -38,11 +25,10 @@ _KNOWN = {
 }
 _POINTERS = tuple(start for start in _KNOWN if start.startswith(b"version"))
 _PAGES = tuple(start for start in _KNOWN if start.startswith(b"<"))
-_TAR = (257, b"ustar")  # the mark of an archive, and the byte at which it lies
 # Letters with a NUL byte before or after each: text in two bytes a character, without its mark.
 _TWO_BYTES = re.compile(rb"(?:[\t -~]\0){4}|(?:\0[\t -~]){4}")
 _JSON = re.compile(r"""\s*(?:\{\s*["'}]|\[\s*[{\["'])""")
-LONGEST = _TAR[0] + len(_TAR[1])
+LONGEST = 64
 
 
 def find(start: bytes, pages: bool = True, pages_alone: bool = False) -> tuple[str, str] | None:
@@ -63,8 +49,6 @@ def find(start: bytes, pages: bool = True, pages_alone: bool = False) -> tuple[s
       return _KNOWN[known] if pages or known not in _PAGES else None
   if pages_alone:
     return None
-  if start[_TAR[0] :] == _TAR[1]:
-    return "a tar archive", "Unpack it: tar -xf."
   if are_records(start):
     return "a TFRecord file", "Give the file of the text."
   return _KNOWN[b"\xff\xfe"] if _TWO_BYTES.match(start) else None

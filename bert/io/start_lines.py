@@ -1,7 +1,6 @@
 """TensorFlow is imported here, and the lines that its C++ libraries write to stderr stay hidden."""
 
 import contextlib
-import ctypes
 import os
 import re
 import subprocess
@@ -14,12 +13,8 @@ from typing import BinaryIO
 _START_LINE = re.compile(
   rb"WARNING: All log messages before absl::InitializeLog|"
   rb"INFO: Created TensorFlow Lite XNNPACK delegate for CPU|"
-  rb"[IWE]0000 .*(oneDNN custom operations|Could not find cuda drivers|failed call to cuInit|"
-  rb"oneDNN supports DT_)"
+  rb"[IWE]0000 .*(oneDNN custom operations|Could not find cuda drivers|failed call to cuInit)"
 )
-# `void DataTypeUnsupportedWarning(const DataType&)`
-_ONEDNN_LINE = "_ZN10tensorflow26DataTypeUnsupportedWarningERKNS_8DataTypeE"
-_DT_INT32 = 3
 # Waits for the end of the process that holds its stdin, then copies its stdout, a file, to stderr.
 _WATCHER = """import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -78,7 +73,6 @@ def hidden(all_lines: bool = False) -> Iterator[None]:
     try:
       with _shown_after_crash(written, stderr):
         yield
-        _write_onednn_line()
     finally:
       os.dup2(stderr, 2)
       os.close(stderr)
@@ -102,16 +96,3 @@ def _shown_after_crash(written: BinaryIO, stderr: int) -> Iterator[None]:
       yield
     finally:
       watcher.kill()
-
-
-def _write_onednn_line() -> None:
-  """Lets oneDNN write now what it writes once in each process, as if an operation had failed.
-
-  It says `oneDNN supports DT_INT32 only on platforms with AVX-512` of the first operation on whole
-  numbers, on every machine, some time in a good run.
-  """
-  tensorflow = sys.modules.get("tensorflow")
-  with contextlib.suppress(AttributeError, OSError):  # No TensorFlow yet, or one without oneDNN.
-    folder = tensorflow.sysconfig.get_lib()
-    library = ctypes.CDLL(os.path.join(folder, "libtensorflow_framework.so.2"))
-    getattr(library, _ONEDNN_LINE)(ctypes.byref(ctypes.c_int(_DT_INT32)))

@@ -15,14 +15,13 @@ label 1, also where the order is to be learned.
 """
 
 import bisect
-import dataclasses
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from bert.pretraining import original_stream
-from bert.pretraining.instances import TrainingInstance, Workspace, shuffle
+from bert.pretraining.instances import TrainingInstance, Workspace
 from bert.pretraining.piece_tables import Tables
 from bert.pretraining.record_settings import RecordSettings
 from bert.text import text_files
@@ -64,26 +63,6 @@ class StorablePieces:
     return [unknown if token == _INSIDE_UNKNOWN else ids[token] for token in tokens]
 
 
-@dataclasses.dataclass(frozen=True)
-class Masking:
-  """How to mask, and the generators to draw from."""
-
-  # Fraction of the tokens to predict, special tokens counted; 0: no masks at all.
-  masked_lm_prob: float
-  max_predictions_per_seq: int  # the maximum number of tokens to predict
-  # Whether a token begins what is masked as a whole, a word or the token alone.
-  begins_unit: Callable[[str], bool]
-  cumulated: list[float]  # shares of n-grams of 1, 1 to 2, ... words; see `ngram_shares`.
-  do_permutation: bool  # exchange as many further tokens among each other, and predict them too
-  vocab_words: Sequence[str]  # random tokens are taken from all of these
-  rng: random.Random  # of all draws but the sizes of n-grams
-  sizes: np.random.RandomState  # of these
-
-  def draw_size(self) -> int:
-    """The number of words of an n-gram; `numpy.random.choice` makes the same of one draw."""
-    return bisect.bisect_right(self.cumulated, self.sizes.random_sample()) + 1
-
-
 def ngram_shares(ngram_max: int, favor_shorter_ngram: bool = True) -> list[float]:
   """Computes the probability of n words or fewer, for n from 1 to the largest: n words ~ 1/n.
 
@@ -119,38 +98,32 @@ def create_training_instances(
   Raises:
     CorpusError: there is no text, or a line does not have the format.
   """
-  rng = random.Random(settings.random_seed)
-  masking = Masking(
+  rng, sizes = random.Random(settings.random_seed), np.random.RandomState(settings.random_seed)
+  cumulated = ngram_shares(settings.ngram_max, settings.favor_shorter_ngram)
+  masking = original_stream.Masking(
     settings.masked_lm_prob,
     settings.max_predictions_per_seq,
-    pieces.word_starts.__contains__ if settings.do_whole_word_mask else lambda token: True,
-    ngram_shares(settings.ngram_max, settings.favor_shorter_ngram),
-    settings.do_permutation,
     list(tables.tokenizer.vocab),
     rng,
-    np.random.RandomState(settings.random_seed),
+    pieces.word_starts.__contains__ if settings.do_whole_word_mask else lambda token: True,
+    # `numpy.random.choice` makes the same of one draw.
+    lambda: bisect.bisect_right(cumulated, sizes.random_sample()) + 1,
+    settings.do_permutation,
   )
-
-  def make(documents: Sequence, index: int) -> Iterator[TrainingInstance]:
-    for pair in original_stream.pairs_of_document(
-      documents,
-      index,
-      settings.max_seq_length,
-      settings.short_seq_prob,
-      rng,
-      sentence_order=settings.has_sentence_order,
-    ):
-      tokens, segment_ids = pair.with_special_tokens()
-      boundary = [int(token in pieces.word_starts) for token in tokens]
-      masked, positions, labels = create_masked_lm_predictions(tokens, masking)
-      yield TrainingInstance(masked, segment_ids, positions, labels, pair.is_random_next, boundary)
-
   # The original cleans a line first, so that one of accents alone counts as empty.
   prepared = getattr(tables.tokenizer, "prepared", None)
   return original_stream.instances_of_corpus(
     input_files,
     pieces,
-    make,
+    lambda documents, index: original_stream.instances_of_document(
+      documents,
+      index,
+      settings.max_seq_length,
+      settings.short_seq_prob,
+      masking,
+      sentence_order=settings.has_sentence_order,
+      word_starts=pieces.word_starts,
+    ),
     settings.new_statistics(total_bytes=text_files.total_bytes(input_files)),
     settings.dupe_factor,
     rng,
@@ -158,57 +131,3 @@ def create_training_instances(
     ends_document=prepared and (lambda sentence: not prepared(sentence)),
     workspace=workspace,
   )
-
-
-def create_masked_lm_predictions(
-  tokens: Sequence[str], masking: Masking
-) -> tuple[list[str], list[int], list[str]]:
-  """Chooses n-grams of words to predict; 80% of their tokens become [MASK], 10% a random one.
-
-  [CLS] and [SEP] are never chosen, but count in the fraction.
-
-  Returns:
-    `(tokens, positions, labels)`: the tokens with masks, the chosen positions in ascending order,
-    and the original tokens at these positions.
-  """
-  output = list(tokens)
-  if masking.masked_lm_prob == 0:
-    return output, [], []
-  limit = min(masking.max_predictions_per_seq, max(1, round(len(tokens) * masking.masked_lm_prob)))
-  words = original_stream.word_positions(tokens, masking.begins_unit)
-  starts = list(range(len(words)))
-  shuffle(starts, masking.rng)
-  chosen = _choose(words, starts, limit, set(), masking)
-  for position in chosen:
-    output[position] = original_stream.masked(tokens[position], masking.vocab_words, masking.rng)
-  shuffle(starts, masking.rng)  # always drawn, although rarely used
-  if masking.do_permutation:
-    exchanged = sorted(_choose(words, starts, limit, set(chosen), masking))
-    sources = list(exchanged)
-    shuffle(sources, masking.rng)
-    for position, source in zip(exchanged, sources, strict=True):
-      output[position] = tokens[source]
-    chosen += exchanged
-  chosen.sort()
-  return output, chosen, [tokens[position] for position in chosen]
-
-
-def _choose(
-  words: list[list[int]], starts: list[int], limit: int, taken: set[int], masking: Masking
-) -> list[int]:
-  """Positions of n-grams that begin at words `starts`, at most `limit`, none of them `taken`.
-
-  An n-gram that is too long gives way to a shorter one; one that overlaps another is skipped.
-  """
-  chosen: list[int] = []
-  for start in starts:
-    if len(chosen) >= limit:
-      break
-    for size in range(masking.draw_size(), 0, -1):
-      positions = original_stream.joined(words[start : start + size])
-      if len(chosen) + len(positions) <= limit:
-        if taken.isdisjoint(positions):
-          chosen += positions
-          taken.update(positions)
-        break
-  return chosen

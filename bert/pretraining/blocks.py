@@ -357,5 +357,4 @@ def _mask_settings(settings: RecordSettings, tables: Tables) -> MaskSettings:
     tables.mask_id,
     tables.random_ids,
     settings.favor_shorter_ngram,
-    settings.do_permutation,
   )

@@ -11,23 +11,39 @@ The masks of an example are a hash of the seed and of its number in the training
 generator has a state. So a resumed run draws the same masks as an uninterrupted one, and neither
 the rest of the batch nor padding matters.
 
-RoBERTa is masked by the same rules: special tokens are never chosen but count in the share. Its
-random words are never special tokens (`never_drawn`): a <pad> would shift the positions behind it.
+Three families differ from BERT's rules; `Masking` says by which a batch is masked:
 
-Letters in shapes: B = batch size, S = sequence length, P = predictions per sequence.
+- RoBERTa: random words are never special tokens (`never_drawn`): a <pad> would shift the positions
+  behind it.
+- ELECTRA (google-research/electra, `pretrain/pretrain_helpers.py`): a position may be drawn several
+  times, and then counts as often in the loss of the generator; 85% become [MASK], all others keep
+  their word.
+- DistilBERT: rare tokens are masked more often. A share of all tokens of a batch is drawn without
+  replacement, each with a probability proportional to its count to the power -0.7
+  (`token_weights`), so a sequence of rare words has more masks, and the rest of the batch matters.
+
+The originals draw from generators of TensorFlow and PyTorch, so no run of them can be repeated.
+
+Letters in shapes: B = batch size, S = sequence length, P = predictions per sequence, V = vocabulary
+size.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from bert.io import vocabulary_kind
+from bert.io import record_files, vocabulary_kind
 from bert.pretraining import random_streams
 
 # The random numbers of a position: one for the random order, the others for its replacement.
-ORDER, MASK_OR_NOT, KEEP_OR_NOT, RANDOM_WORD = range(4)
+_ORDER, _MASK_OR_NOT, _KEEP_OR_NOT, _RANDOM_WORD = range(4)
+
+_ELECTRA_MASK_SHARE = 0.85
+_SMOOTHING = 0.7  # DistilBERT's
+_NO_LABEL = -1
+_RECORDS_AT_A_TIME = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +62,8 @@ class Masking:
   # to be chosen is skipped. Each chosen piece is replaced independently.
   whole_words: bool = False
   never_drawn: tuple[int, ...] = ()  # ascending ids that are no random words
-  # Other rules: `draw_masks` of `electra_masks` or `rare_tokens`.
-  rules: Callable | None = None
-  # float64 `[vocab_size]`, for `rare_tokens`: how likely each is to be chosen.
+  electra: bool = False  # ELECTRA's rules
+  # float64 `[V]`, how likely each token is to be chosen: DistilBERT's rules. See `token_weights`.
   token_weights: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
   @classmethod
@@ -90,14 +105,7 @@ class Masking:
   @property
   def reads_word_starts(self) -> bool:
     """Whether the records must say where words begin."""
-    return self.whole_words and self.rules is None
-
-
-def draw(
-  features: Mapping[str, tf.Tensor], numbers: tf.Tensor, seed, masking: Masking
-) -> dict[str, tf.Tensor]:
-  """Masks a batch by the masking's own rules; see `draw_masks`."""
-  return (masking.rules or draw_masks)(features, numbers, seed, masking)
+    return self.whole_words and not self.electra and self.token_weights is None
 
 
 def draw_masks(
@@ -115,19 +123,28 @@ def draw_masks(
   Returns:
     The features without `word_starts`, `input_ids` with masks, and in addition
     `masked_lm_positions` (ascending, then 0) and `masked_lm_ids` (the original ids, then 0), int32
-    `[B, P]`, and `masked_lm_weights` (1, then 0), float32 `[B, P]`.
+    `[B, P]`, and `masked_lm_weights` (1, then 0), float32 `[B, P]`. By ELECTRA's rules also
+    `sampling_seed`, int64 `[B, 2]`, for the words of the generator. By DistilBERT's, instead of
+    these, `labels`, int32 `[B, S]`: the original tokens where one was chosen, -1 elsewhere.
   """
+  if masking.electra:
+    return _draw_positions(features, numbers, seed, masking)
   ids, is_token = features["input_ids"], features["input_mask"] > 0
   is_special = tf.reduce_any([tf.equal(ids, special) for special in masking.special_ids], axis=0)
   bits = random_bits(seed, numbers, tf.shape(ids)[1])  # [4, B, S]
-  count = _number_to_predict(is_token, masking)
-  if masking.whole_words:
-    chosen = _choose_words(is_token & ~is_special, features["word_starts"], bits[ORDER], count)
+  if masking.token_weights is not None:
+    chosen = _choose_rare_tokens(ids, is_token, bits[_ORDER], masking)
+  elif masking.whole_words:
+    count = _number_to_predict(is_token, masking)
+    chosen = _choose_words(is_token & ~is_special, features["word_starts"], bits[_ORDER], count)
   else:
-    chosen = _choose_tokens(is_token & ~is_special, bits[ORDER], count)
+    count = _number_to_predict(is_token, masking)
+    chosen = _choose_tokens(is_token & ~is_special, bits[_ORDER], count)
   masked = {name: value for name, value in features.items() if name != "word_starts"}
-  masked["input_ids"] = tf.where(chosen, replacements(ids, bits, masking), ids)
-  return {**masked, **labels_of(ids, chosen, masking.max_predictions_per_seq)}
+  masked["input_ids"] = tf.where(chosen, _replacements(ids, bits, masking), ids)
+  if masking.token_weights is not None:
+    return {**masked, "labels": tf.where(chosen, ids, _NO_LABEL)}
+  return {**masked, **_labels_of(ids, chosen, masking.max_predictions_per_seq)}
 
 
 def _number_to_predict(is_token, masking: Masking) -> tf.Tensor:
@@ -137,7 +154,7 @@ def _number_to_predict(is_token, masking: Masking) -> tf.Tensor:
   return tf.minimum(masking.max_predictions_per_seq, tf.maximum(1, share))
 
 
-def labels_of(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
+def _labels_of(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]:
   """Returns the three features of the tokens chosen by a bool `[B, S]`."""
   length = tf.shape(ids)[1]
   # Chosen positions in ascending order, at most P of them, then those not chosen.
@@ -154,17 +171,17 @@ def labels_of(ids, chosen, max_predictions_per_seq: int) -> dict[str, tf.Tensor]
   }
 
 
-def replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor:
+def _replacements(ids: tf.Tensor, bits: tf.Tensor, masking: Masking) -> tf.Tensor:
   """Replaces tokens, int `[B, S]`, as if chosen: 80% [MASK], 10% a random word, 10% themselves.
 
   `bits` is uint64 `[4, B, S]`, of `random_bits`.
   """
   words = masking.vocab_size - len(masking.never_drawn)
-  random_word = tf.cast(to_unit_interval(bits[RANDOM_WORD]) * words, ids.dtype)
+  random_word = tf.cast(to_unit_interval(bits[_RANDOM_WORD]) * words, ids.dtype)
   for passed_over in masking.never_drawn:
     random_word += tf.cast(random_word >= passed_over, ids.dtype)
-  other = tf.where(to_unit_interval(bits[KEEP_OR_NOT]) < 0.5, ids, random_word)
-  return tf.where(to_unit_interval(bits[MASK_OR_NOT]) < 0.8, masking.mask_id, other)
+  other = tf.where(to_unit_interval(bits[_KEEP_OR_NOT]) < 0.5, ids, random_word)
+  return tf.where(to_unit_interval(bits[_MASK_OR_NOT]) < 0.8, masking.mask_id, other)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -248,6 +265,142 @@ def _take_in_order(lengths, count) -> tf.Tensor:
     [tf.constant(0), *nothing],
   )
   return taken
+
+
+# ---------------------------------------------------------------------------------------------
+# ELECTRA's rules.
+
+
+def _draw_positions(features, numbers, seed, masking: Masking) -> dict[str, tf.Tensor]:
+  bits = random_bits(seed, numbers, masking.max_predictions_per_seq + 1)
+  uniform = to_unit_interval(bits)  # [4, B, P + 1]
+  candidates = _electra_candidates(features["input_ids"], features["input_mask"], masking)
+  # Position k of c candidates for a number in [k / c, (k + 1) / c).
+  ranks = tf.cumsum(tf.cast(candidates, tf.int32), axis=1)  # [B, S]
+  counts = ranks[:, -1:]
+  drawn = tf.cast(uniform[0, :, 1:] * tf.cast(counts, tf.float64), tf.int32) + 1  # [B, P]
+  positions = tf.searchsorted(ranks, drawn)
+  # A sequence without any candidate: [CLS] is drawn, and `mask_positions` gives it no weight.
+  positions = tf.where(counts > 0, positions, 0)
+  seeds = tf.bitcast(tf.transpose(bits[2:, :, 0]), tf.int64)  # [B, 2]
+  masked = mask_positions(features, positions, tf.cast(uniform[1, :, 1:], tf.float32), masking)
+  return {**masked, "sampling_seed": seeds}
+
+
+def _electra_candidates(input_ids: tf.Tensor, input_mask: tf.Tensor, masking: Masking) -> tf.Tensor:
+  """Computes bool `[B, S]`: tokens that may be masked, which [CLS], [SEP] and [MASK] may not."""
+  special = (*masking.special_ids, masking.mask_id)
+  return (input_mask > 0) & ~tf.reduce_any([tf.equal(input_ids, each) for each in special], axis=0)
+
+
+def mask_positions(
+  features: Mapping[str, tf.Tensor],
+  drawn_positions: tf.Tensor,
+  uniform: tf.Tensor,
+  masking: Masking,
+) -> dict[str, tf.Tensor]:
+  """Masks sequences at given positions, by ELECTRA's rules.
+
+  Args:
+    features: `input_ids` and `input_mask`, int32 `[B, S]`. Others are passed on.
+    drawn_positions: int32 `[B, P]`, of which each example uses the first ones.
+    uniform: float32 `[B, P]` in [0, 1); a word becomes [MASK] below 0.85.
+    masking: how to mask.
+
+  Returns:
+    The features with masks in `input_ids`, and in addition `masked_lm_positions` (0 where unused)
+    and `masked_lm_ids` (the words there, 0 where unused), int32 `[B, P]`, and `masked_lm_weights`
+    (1, then 0), float32 `[B, P]`.
+  """
+  ids = features["input_ids"]
+  limit = masking.max_predictions_per_seq
+  # In float32 and with ties to even, as the original; [CLS] and [SEP] count.
+  length = tf.cast(tf.reduce_sum(features["input_mask"], axis=1), tf.float32)
+  count = tf.cast(tf.round(length * masking.masked_lm_prob), tf.int32)
+  is_used = tf.sequence_mask(tf.maximum(1, tf.minimum(limit, count)), limit)  # [B, P]
+  candidates = _electra_candidates(ids, features["input_mask"], masking)
+  is_used &= tf.reduce_any(candidates, axis=1)[:, tf.newaxis]
+  positions = tf.where(is_used, drawn_positions, 0)
+  is_masked = tf.where(uniform < _ELECTRA_MASK_SHARE, positions, 0)  # [CLS], at 0, is never masked
+  at = tf.reduce_any(tf.range(tf.shape(ids)[1]) == is_masked[:, :, tf.newaxis], axis=1)  # [B, S]
+  at &= tf.range(tf.shape(ids)[1]) > 0
+  return {
+    **features,
+    "input_ids": tf.where(at, tf.cast(masking.mask_id, ids.dtype), ids),
+    "masked_lm_positions": positions,
+    "masked_lm_ids": tf.where(is_used, tf.gather(ids, positions, batch_dims=1), 0),
+    "masked_lm_weights": tf.cast(is_used, tf.float32),
+  }
+
+
+# ---------------------------------------------------------------------------------------------
+# DistilBERT's rules.
+
+
+def token_weights(
+  counts: Sequence[int] | np.ndarray, special_ids: Iterable[int], smoothing: float = _SMOOTHING
+) -> np.ndarray:
+  """Tells how much more often than others each token is masked.
+
+  Args:
+    counts: int `[V]`, of each token in the corpus.
+    special_ids: tokens that are never masked.
+    smoothing: the power; 0 masks all tokens alike.
+
+  Returns:
+    float64 `[V]`; a token that never occurs has the weight of one that occurs once.
+
+  Example:
+    >>> token_weights([9, 4, 1, 0], special_ids=[0], smoothing=0.5).tolist()
+    [0.0, 0.5, 1.0, 1.0]
+  """
+  weights = np.maximum(counts, 1).astype(np.float64) ** -smoothing
+  weights[list(special_ids)] = 0.0
+  return weights
+
+
+def count_tokens(files: Sequence[str], vocab_size: int) -> np.ndarray:
+  """Counts the tokens of all records, padding left out: int64 `[V]`.
+
+  Raises:
+    tf.errors.OpError: a file is damaged.
+    ValueError: a record has another id.
+  """
+  lengths = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
+  features = {"input_ids": lengths, "input_mask": lengths}
+  counts = np.zeros([vocab_size], np.int64)
+  for path in files:
+    records = tf.data.TFRecordDataset(path, record_files.compression_of(path))
+    for batch in records.batch(_RECORDS_AT_A_TIME):
+      parsed = tf.io.parse_example(batch, features)
+      ids = tf.boolean_mask(parsed["input_ids"], parsed["input_mask"] > 0).numpy()
+      found = np.bincount(ids, minlength=vocab_size)
+      if len(found) > vocab_size:
+        raise ValueError(f"{path} has the id {ids.max()}; the vocabulary ends at {vocab_size - 1}.")
+      counts += found
+  return counts
+
+
+def _number_in_batch(is_token, masking: Masking) -> tf.Tensor:
+  """Computes int32 `[]`: tokens of the batch to choose; rounded up, as in the original."""
+  total = tf.math.count_nonzero(is_token, dtype=tf.int64)
+  return tf.cast(tf.math.ceil(tf.cast(total, tf.float64) * masking.masked_lm_prob), tf.int32)
+
+
+def _choose_rare_tokens(ids, is_token, order_bits, masking: Masking) -> tf.Tensor:
+  """Computes bool `[B, S]`: tokens in proportion to their weights, none twice.
+
+  The largest u^(1 / weight) of uniform u make such a choice (Efraimidis and Spirakis, 2006).
+  """
+  weights = tf.where(is_token, tf.gather(tf.constant(masking.token_weights), ids), 0.0)
+  count = _number_in_batch(is_token, masking)
+  uniform = to_unit_interval(order_bits) + 2.0**-54
+  keys = tf.math.log(uniform) / tf.maximum(weights, 1e-300)
+  keys = tf.reshape(tf.where(weights > 0, keys, -np.inf), [-1])
+  count = tf.minimum(count, tf.math.count_nonzero(weights, dtype=tf.int32))
+  order = tf.argsort(keys, direction="DESCENDING", stable=True)
+  is_chosen = tf.scatter_nd(order[:count, None], tf.ones([count], tf.int32), tf.shape(keys))
+  return tf.reshape(is_chosen > 0, tf.shape(weights))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -21,17 +21,13 @@ class MaskSettings(NamedTuple):
   mask_id: int  # of [MASK]
   random_ids: np.ndarray  # int32 [V], the ids from which random tokens are taken
   favor_shorter_ngram: bool = True  # False gives the probabilities of short units to long ones
-  # As many further tokens, chosen in the same way, are exchanged among each other and predicted too
-  # (ALBERT).
-  do_permutation: bool = False
 
 
 class Masks(NamedTuple):
   """Sequences with masks."""
 
   input_ids: np.ndarray  # int32 [n, S]
-  # int32 [n, P], ascending, then zeros; with `do_permutation` there is room for 2 P.
-  positions: np.ndarray
+  positions: np.ndarray  # int32 [n, P], ascending, then zeros
   labels: np.ndarray  # int32 [n, P], the original tokens
   weights: np.ndarray  # float32 [n, P], 1 for a prediction, 0 for padding
 
@@ -63,23 +59,15 @@ def draw_masks(
     np.maximum(1, np.rint(lengths * settings.masked_lm_prob).astype(np.int64)),
   )
   unit_of = _choose(candidates, unit_starts, num_to_predict, keys, settings)
-  is_masked = predicted = unit_of >= 0
+  is_masked = unit_of >= 0
   masked = input_ids.copy()
   rows, columns = np.nonzero(is_masked)
   masked[rows, columns] = _replaced(
     input_ids[is_masked], keys[rows], unit_of[is_masked], columns, input_ids.shape[1], settings
   )
-  room = settings.max_predictions_per_seq
-  if settings.do_permutation:
-    room *= 2
-    exchanged = _choose(candidates, unit_starts, num_to_predict, keys, settings, is_masked) >= 0
-    masked[exchanged] = _exchanged(input_ids, exchanged, keys)
-    predicted = is_masked | exchanged
-
-  rows, columns = np.nonzero(predicted)
   counts = np.bincount(rows, minlength=len(input_ids))
   ranks = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-  positions = np.zeros((len(input_ids), room), np.int32)
+  positions = np.zeros((len(input_ids), settings.max_predictions_per_seq), np.int32)
   labels, weights = np.zeros_like(positions), np.zeros(positions.shape, np.float32)
   positions[rows, ranks] = columns
   labels[rows, ranks] = input_ids[rows, columns]
@@ -87,31 +75,20 @@ def draw_masks(
   return Masks(masked, positions, labels, weights)
 
 
-def _choose(
-  candidates,
-  unit_starts,
-  num_to_predict,
-  keys,
-  settings: MaskSettings,
-  taken: np.ndarray | None = None,
-) -> np.ndarray:
+def _choose(candidates, unit_starts, num_to_predict, keys, settings: MaskSettings) -> np.ndarray:
   """Computes int [n, S]: the start of the unit with which a token was chosen; -1 if it was not.
 
-  The first units of all sequences are processed together, then the second ones, and so on. Units
-  that overlap `taken` tokens are skipped; with these, the draws are others.
+  The first units of all sequences are processed together, then the second ones, and so on.
   """
   n, length = candidates.shape
   columns = np.arange(length)
-  first_draw = 0 if taken is None else 4 * length
-  scores = draw(keys[:, None], first_draw + columns)
+  scores = draw(keys[:, None], columns)
   scores[~unit_starts] = np.iinfo(np.uint64).max
   order = np.argsort(scores, axis=1)
   num_units = unit_starts.sum(axis=1)
   word_ends = _word_ends(candidates, unit_starts)
 
-  unit_of = np.full((n, length + 1), -1)  # the last column is never chosen
-  if taken is not None:
-    unit_of[:, :length][taken] = length
+  unit_of = np.full((n, length), -1)
   left = num_to_predict.copy()
   for rank in range(num_units.max(initial=0)):
     rows = np.nonzero((left > 0) & (rank < num_units))[0]
@@ -120,19 +97,18 @@ def _choose(
     starts = order[rows, rank]
     ends = word_ends[rows, starts]
     if settings.ngram_max > 1:
-      uniform = draw_uniform(keys[rows], first_draw + length + starts)
+      uniform = draw_uniform(keys[rows], length + starts)
       sizes = _ngram_sizes(uniform, settings.ngram_max, settings.favor_shorter_ngram)
       ends = _ngram_ends(ends, sizes, rows, candidates, word_ends)
     fits = ends - starts <= left[rows]
-    if settings.ngram_max > 1 or taken is not None:
+    if settings.ngram_max > 1:
       fits &= ~_any_chosen(unit_of, rows, starts, ends)
     rows, starts, ends = rows[fits], starts[fits], ends[fits]
     left[rows] -= ends - starts
     for offset in range((ends - starts).max(initial=0)):
       inside = starts + offset < ends
       unit_of[rows[inside], starts[inside] + offset] = starts[inside]
-  unit_of[unit_of == length] = -1
-  return unit_of[:, :length]
+  return unit_of
 
 
 def _word_ends(candidates: np.ndarray, unit_starts: np.ndarray) -> np.ndarray:
@@ -189,10 +165,3 @@ def _replaced(labels, keys, unit_of, columns, length: int, settings: MaskSetting
   return np.select(
     [decision < 0.8, decision < 0.9], [settings.mask_id, labels], default=random_ids[choice]
   )
-
-
-def _exchanged(input_ids: np.ndarray, exchanged: np.ndarray, keys: np.ndarray) -> np.ndarray:
-  """Returns the tokens of the places `exchanged`, bool [n, S], each row's in another order."""
-  rows, columns = np.nonzero(exchanged)
-  order = np.lexsort((draw(keys[rows], 6 * input_ids.shape[1] + columns), rows))
-  return input_ids[rows, columns[order]]

@@ -1,7 +1,8 @@
 """The originals' stream of instances: one random generator for all of a corpus.
 
   documents = split_documents(read_sentences(files, tokenizer))
-  for tokens_a, tokens_b, label in pairs_of_document(documents, 0, 128, 0.1, rng):
+  masking = Masking(0.15, 20, list(vocab), rng)
+  for instance in instances_of_document(documents, 0, 128, 0.1, masking):
     ...
 
 BERT's and ALBERT's scripts draw from one generator, instance after instance, and shuffle documents
@@ -10,7 +11,7 @@ be made by several processes; `blocks.py` is for those.
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bert.pretraining.instances import TrainingInstance, Workspace, shuffle
@@ -28,6 +29,20 @@ class Pair(NamedTuple):
     """Returns all tokens with [CLS] and [SEP], and the segment of each."""
     tokens = ["[CLS]", *self.tokens_a, "[SEP]", *self.tokens_b, "[SEP]"]
     return tokens, [0] * (len(self.tokens_a) + 2) + [1] * (len(self.tokens_b) + 1)
+
+
+class Masking(NamedTuple):
+  """How to mask, and the generators to draw from."""
+
+  masked_lm_prob: float  # fraction of the tokens to predict, special ones counted
+  max_predictions_per_seq: int  # the maximum number of tokens to predict
+  vocab_words: Sequence[str]  # random tokens are taken from all of these, special ones included
+  rng: random.Random  # of all draws but `draw_size`
+  # Whether a token begins what is masked as a whole; None: each token is masked by itself.
+  begins_unit: Callable[[str], bool] | None = None
+  draw_size: Callable[[], int] | None = None  # ALBERT's number of words of an n-gram
+  # ALBERT: exchange as many further tokens among each other, and predict them too.
+  do_permutation: bool = False
 
 
 def instances_of_corpus(
@@ -73,22 +88,50 @@ def instances_of_corpus(
   return instances
 
 
+def instances_of_document(
+  all_documents: Sequence[Sequence[list[str]]],
+  document_index: int,
+  max_seq_length: int,
+  short_seq_prob: float,
+  masking: Masking,
+  *,
+  sentence_order: bool = False,
+  word_starts: Container[str] | None = None,
+) -> Iterator[TrainingInstance]:
+  """Yields the instances of one document, in its order.
+
+  One at a time: a corpus may be one document of a gigabyte. The first arguments are those of
+  `create_pretraining_data.create_instances_from_document`.
+
+  Args:
+    masking: how to mask.
+    sentence_order: see `pairs_of_document`.
+    word_starts: the tokens that begin a word, which ALBERT's records mark.
+  """
+  pairs = pairs_of_document(
+    all_documents, document_index, max_seq_length, short_seq_prob, masking.rng, sentence_order
+  )
+  for pair in pairs:
+    tokens, segment_ids = pair.with_special_tokens()
+    boundary = word_starts and [int(token in word_starts) for token in tokens]
+    masked, positions, labels = mask(tokens, masking)
+    yield TrainingInstance(masked, segment_ids, positions, labels, pair.is_random_next, boundary)
+
+
 def pairs_of_document(
   all_documents: Sequence[Sequence[list[str]]],
   document_index: int,
   max_seq_length: int,
   short_seq_prob: float,
   rng: random.Random,
-  *,
   sentence_order: bool = False,
 ) -> Iterator[Pair]:
   """Yields the pairs of segments of one document, in its order.
 
   Sentences are gathered until they are long enough, then divided in two between sentences. In half
   of the cases the second part is replaced by text of a random document, and its sentences are used
-  for the next pair. One at a time: a corpus may be one document of a gigabyte. Whoever takes a pair
-  may draw from `rng` before the next one. The other arguments are those of
-  `create_pretraining_data.create_instances_from_document`.
+  for the next pair. Whoever takes a pair may draw from `rng` before the next one. The other
+  arguments are those of `create_pretraining_data.create_instances_from_document`.
 
   Args:
     max_seq_length: the maximum number of tokens, three special ones included.
@@ -198,7 +241,76 @@ def word_positions(tokens: Sequence[str], begins_word: Callable[[str], bool]) ->
   return words
 
 
-def masked(token: str, vocab_words: Sequence[str], rng: random.Random) -> str:
+def mask(tokens: Sequence[str], masking: Masking) -> tuple[list[str], list[int], list[str]]:
+  """Chooses tokens to predict; 80% of them become [MASK], 10% a random token, 10% stay.
+
+  [CLS] and [SEP] are never chosen, but count in the fraction. Each token of a unit is replaced by
+  itself.
+
+  Returns:
+    `(tokens, positions, labels)`: the tokens with masks, the chosen positions in ascending order,
+    and the original tokens at these positions.
+  """
+  output, rng = list(tokens), masking.rng
+  if masking.draw_size and not masking.masked_lm_prob:
+    return output, [], []  # BERT masks one token at least, ALBERT none where the fraction is 0
+  share = max(1, round(len(tokens) * masking.masked_lm_prob))
+  limit = min(masking.max_predictions_per_seq, share)
+  if masking.begins_unit is None:  # most of a run's time is spent here
+    chosen = [i for i, token in enumerate(tokens) if token not in ("[CLS]", "[SEP]")]
+    shuffle(chosen, rng)
+    del chosen[limit:]
+  else:
+    words = word_positions(tokens, masking.begins_unit)
+    starts = list(range(len(words)))
+    shuffle(starts, rng)
+    chosen = _choose(words, starts, limit, set(), masking.draw_size)
+  for position in chosen:
+    output[position] = _replaced(tokens[position], masking.vocab_words, rng)
+  if masking.draw_size:
+    shuffle(starts, rng)  # ALBERT always draws it, and rarely uses it
+  if masking.do_permutation:
+    exchanged = sorted(_choose(words, starts, limit, set(chosen), masking.draw_size))
+    sources = list(exchanged)
+    shuffle(sources, rng)
+    for position, source in zip(exchanged, sources, strict=True):
+      output[position] = tokens[source]
+    chosen += exchanged
+  chosen.sort()
+  return output, chosen, [tokens[position] for position in chosen]
+
+
+def _choose(
+  words: list[list[int]],
+  starts: list[int],
+  limit: int,
+  taken: set[int],
+  draw_size: Callable[[], int] | None,
+) -> list[int]:
+  """Positions of words, or n-grams, that begin at words `starts`; at most `limit`, none `taken`.
+
+  An n-gram that is too long gives way to a shorter one, a word that is too long to the next one; an
+  n-gram that overlaps another is skipped.
+
+  Example:
+    >>> _choose([[3, 4], [7, 8], [5], [1]], [0, 1, 2, 3], 3, set(), None)
+    [3, 4, 5]
+  """
+  chosen: list[int] = []
+  for start in starts:
+    if len(chosen) >= limit:
+      break
+    for size in range(draw_size() if draw_size else 1, 0, -1):
+      positions = joined(words[start : start + size])
+      if len(chosen) + len(positions) <= limit:
+        if taken.isdisjoint(positions):
+          chosen += positions
+          taken.update(positions)
+        break
+  return chosen
+
+
+def _replaced(token: str, vocab_words: Sequence[str], rng: random.Random) -> str:
   """[MASK] in 80% of the cases, a random token in 10%, else the token itself."""
   if rng.random() < 0.8:
     return "[MASK]"

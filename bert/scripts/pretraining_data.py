@@ -100,7 +100,7 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
     UsageError: `--vocab_file` is missing.
     ValueError: it lacks a special token.
   """
-  from bert.pretraining import dynamic_masking, electra_masks
+  from bert.pretraining import dynamic_masking
 
   if vocab is None:
     raise command_line.UsageError(
@@ -114,7 +114,7 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
       max_predictions_per_seq=settings.max_predictions_per_seq,
       masked_lm_prob=settings.masked_lm_prob,
       whole_words=settings.do_whole_word_mask,
-      rules=electra_masks.draw_masks if bert_config.family.has_generator else None,
+      electra=bert_config.family.has_generator,
     )
   except ValueError as error:
     raise ValueError(f"--vocab_file={settings.vocab_file}: {error}") from None
@@ -225,22 +225,20 @@ class Records:
     return known
 
   def mask_rare_tokens(self, smoothing: float) -> None:
-    """Masks by DistilBERT's rules, where masks are drawn while reading; see `rare_tokens.py`.
+    """Masks by DistilBERT's rules, where masks are drawn while reading; see `dynamic_masking.py`.
 
     Tokens are counted in the records to train on, or in those to evaluate where the run does not
     train.
     """
-    if self._masking is None or self._masking.whole_words or self._masking.rules:
+    if self._masking is None or self._masking.whole_words or self._masking.electra:
       return
-    from bert.pretraining import rare_tokens
+    from bert.pretraining import dynamic_masking
 
     files = self._train_files or self._eval_files
     logging.info("Counting the tokens of %s.", counted(len(files), "file"))
-    counts = rare_tokens.count_tokens(files, self._masking.vocab_size)
-    weights = rare_tokens.token_weights(counts, self._special_ids, smoothing)
-    self._masking = dataclasses.replace(
-      self._masking, rules=rare_tokens.draw_masks, token_weights=weights
-    )
+    counts = dynamic_masking.count_tokens(files, self._masking.vocab_size)
+    weights = dynamic_masking.token_weights(counts, self._special_ids, smoothing)
+    self._masking = dataclasses.replace(self._masking, token_weights=weights)
 
   def to_train(self):
     """Files, format and masking of training."""

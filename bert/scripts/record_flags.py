@@ -113,6 +113,10 @@ def _check_combinations(settings: RecordSettings) -> None:
       "--ngram_max masks now, --dynamic_masking masks in run_pretraining.py: use only one of them."
       + ("" if given else f" With --format={settings.format}, add --nodynamic_masking.")
     )
+  if settings.do_permutation and (runner_flags.is_beam() or FLAGS.num_workers):
+    raise command_line.UsageError(
+      "--do_permutation is part of the original's stream: omit --num_workers and --runner."
+    )
   if runner_flags.is_beam() and FLAGS.num_workers:
     raise command_line.UsageError("--runner=beam has its own workers: omit --num_workers.")
   runner_flags.check()

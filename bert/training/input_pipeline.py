@@ -21,18 +21,14 @@ A file that is missing, cut short, damaged or written for another length is repo
 """
 
 import dataclasses
-import datetime
 import functools
 import itertools
-import math
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 from tensorflow.python.eager import context
 
 from bert.io.record_files import REMEDY, RecordError, compression_of, read_manifest, records_of
@@ -112,7 +108,6 @@ class RecordInputFn:
       skipped = params.get("skip_examples", 0)
       records = _training_records(self.files, repeat, seed)
       records = shuffled(records, self.shuffle_buffer, seed)
-      _log_time_to_skip(records, skipped)
       # The skipped records are neither parsed nor batched: a million take about a second.
       if self.group_by_length:
         records = _grouped_by_length(records, self.files, self.features, batch_size, seed, skipped)
@@ -208,26 +203,6 @@ def _training_records(paths: Sequence[str], repeat: bool, seed: int) -> tf.data.
     cycle_length=min(4, len(paths)),
     num_parallel_calls=min(4, len(paths)),
     deterministic=True,
-  )
-
-
-# Records whose reading is timed, to estimate how long it takes to skip at least ten times as many.
-_TIMED_RECORDS = 20_000
-
-
-def _log_time_to_skip(records: tf.data.Dataset, count: int) -> None:
-  """Logs how long a resumed run will read past the records that it has consumed."""
-  if count < 10 * _TIMED_RECORDS:
-    return
-  timed = iter(records.shard(_TIMED_RECORDS, 0))
-  next(timed)  # opens files and fills buffers
-  begin = time.perf_counter()
-  next(timed, None)
-  seconds = (time.perf_counter() - begin) * count / _TIMED_RECORDS
-  logging.info(
-    "Resuming reads past %s consumed examples before the first step: about %s (h:mm:ss).",
-    f"{count:,}",
-    datetime.timedelta(seconds=math.ceil(seconds)),
   )
 
 

@@ -63,13 +63,9 @@ class ElectraOptions:
 
   gen_weight: float = 1.0  # of the generator's loss
   disc_weight: float = 50.0  # of the discriminator's
-  temperature: float = 1.0  # of the distribution from which the generator's words are drawn
-  disallow_correct: bool = False  # never draw the original word
   # `small`, a model of its own; `tied`, the discriminator itself; `uniform`, every word with the
   # same probability.
   generator: str = "small"
-  # A generator's model has embeddings of its own width and values.
-  untied_generator_embeddings: bool = False
 
 
 def objective_of(name: str, electra: ElectraOptions | None = None) -> Objective:
@@ -315,7 +311,7 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
   if not config.family.has_generator:
     raise ValueError(f"The objective electra is for ELECTRA's models, not {config.family.title}'s.")
   words = _generator(config, features, setting, options)
-  drawn = _drawn_words(features, words, options, config.vocab_size)  # [B, P]
+  drawn = _drawn_words(features, words, config.vocab_size)  # [B, P]
   replaced = replaced_tokens.replace(
     features["input_ids"], _positions(features), features["masked_lm_ids"], drawn
   )
@@ -355,10 +351,7 @@ def _generator_config(config, options: ElectraOptions) -> BertConfig | None:
     return None
   if options.generator == "tied":
     return config
-  generator_config = config.generator_config()
-  if options.untied_generator_embeddings:
-    generator_config.embedding_size = None  # that of its own width
-  return generator_config
+  return config.generator_config()
 
 
 def _generator(config, features, setting: Setting, options: ElectraOptions) -> _Words:
@@ -367,8 +360,7 @@ def _generator(config, features, setting: Setting, options: ElectraOptions) -> _
     return _uniform_words(features, config.vocab_size)
   scopes = {}
   if options.generator == "small":
-    own = options.untied_generator_embeddings
-    scopes = {"scope": "generator", "embedding_scope": "generator" if own else config.family.scope}
+    scopes = {"scope": "generator", "embedding_scope": config.family.scope}
   model = encoder(generator_config, features["input_ids"], features, setting, **scopes)
   return _word_outputs(generator_config, features, setting, model)
 
@@ -385,7 +377,7 @@ def _uniform_words(features, vocab_size: int) -> _Words:
   return _Words(loss, losses, log_probs, lambda: log_probs)
 
 
-def _drawn_words(features, words: _Words, options: ElectraOptions, vocab_size: int) -> tf.Tensor:
+def _drawn_words(features, words: _Words, vocab_size: int) -> tf.Tensor:
   """Draws the generator's tokens, or takes those in `sampled_ids`: int32 `[B, P]`."""
   if "sampled_ids" in features:
     return features["sampled_ids"]
@@ -395,8 +387,6 @@ def _drawn_words(features, words: _Words, options: ElectraOptions, vocab_size: i
     # Log-probabilities are logits, too.
     tf.reshape(words.log_probs, shape),
     replaced_tokens.uniform_noise(features["sampling_seed"], shape),
-    options.temperature,
-    features["masked_lm_ids"] if options.disallow_correct else None,
   )
 
 

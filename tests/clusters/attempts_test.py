@@ -3,8 +3,6 @@
 import os
 import pathlib
 
-import pytest
-
 from bert.clusters import attempts
 
 
@@ -33,16 +31,6 @@ def test_a_file_and_what_belongs_to_it_appear_together(tmp_path):
   assert names(tmp_path) == [".out.manifest.json", "out"]
 
 
-def test_an_error_leaves_what_was_there(tmp_path):
-  (tmp_path / "out").write_text("old")
-  with pytest.raises(ValueError, match="bad line"):
-    write(
-      tmp_path / "out", lambda path: pathlib.Path(path).write_text("ne"), ValueError("bad line")
-    )
-  assert (tmp_path / "out").read_text() == "old"
-  assert names(tmp_path) == ["out"]
-
-
 def test_two_attempts_at_one_file_do_not_meet(tmp_path):
   """A worker that seemed lost goes on while another has its work."""
   target = str(tmp_path / "out")
@@ -64,17 +52,6 @@ def test_remains_of_killed_workers_are_removed(tmp_path):
     (tmp_path / name / "half").touch()
   attempts.remove_remains(paths)
   assert names(tmp_path) == [".out.attempt-abc", "folder"], "what belongs to others stays"
-
-
-def test_errors_name_the_file_and_not_the_attempt(tmp_path):
-  missing = tmp_path / "no" / "out"
-  with pytest.raises(FileNotFoundError) as error:
-    write(missing, pathlib.Path.touch)
-  assert error.value.filename == str(missing)
-  with pytest.raises(IsADirectoryError) as error:
-    write(tmp_path / "out", lambda path: pathlib.Path(path).parent.write_text(""))
-  assert error.value.filename == str(tmp_path / "out")
-  assert names(tmp_path) == []
 
 
 def test_a_remote_file_is_copied_when_it_is_complete(monkeypatch):

@@ -55,10 +55,6 @@ def test_an_error_of_the_runner_is_one_line(monkeypatch, error):
   assert str(found) == "Beam's runner failed (--beam_args='--runner=X'): Lost it"
 
 
-def test_a_fault_of_the_program_stays_one(monkeypatch):
-  assert isinstance(error_of(monkeypatch, KeyError("bug")), KeyError)
-
-
 def test_errors_of_the_input_are_a_workers_message():
   for error, said in (
     (ValueError("a.txt, line 3: bad"), "a.txt, line 3: bad"),

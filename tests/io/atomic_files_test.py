@@ -1,7 +1,5 @@
 """Files that appear whole, and folders that are held. No TensorFlow, a second."""
 
-import builtins
-import contextlib
 import errno
 import os
 import stat
@@ -17,26 +15,6 @@ from tests.kit.paths import ROOT
 
 def names_in(folder) -> list[str]:
   return sorted(path.name for path in folder.iterdir())
-
-
-def test_text_is_written_as_it_is(tmp_path):
-  text = "naïve\r\n\ttab\n\u2028 no end"
-  atomic_files.write_text(tmp_path / "a.txt", text)
-  assert (tmp_path / "a.txt").read_bytes() == text.encode("utf-8")
-  atomic_files.write_text(str(tmp_path / "a.txt"), "")
-  assert (tmp_path / "a.txt").read_bytes() == b""
-  assert names_in(tmp_path) == ["a.txt"]
-
-
-def test_a_name_without_a_folder(tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  atomic_files.write_text("a.txt", "here")
-  assert names_in(tmp_path) == ["a.txt"]
-
-
-def test_a_missing_folder_is_an_error_of_the_system(tmp_path):
-  with pytest.raises(FileNotFoundError, match="nowhere"):
-    atomic_files.write_text(tmp_path / "nowhere" / "a.txt", "text")
 
 
 @pytest.mark.mutation("bert.io.atomic_files:written_whole", "call fsync")
@@ -119,24 +97,6 @@ def test_an_error_names_the_file_that_is_to_be(tmp_path, monkeypatch, function):
   assert caught.value.filename == str(tmp_path / "a.txt")
 
 
-@pytest.mark.mutation("bert.io.atomic_files:_NamedWriter.write", "call errors_naming", case="write")
-@pytest.mark.mutation("bert.io.atomic_files:_NamedWriter.seek", "call errors_naming", case="seek")
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-@pytest.mark.parametrize("step", ["write", "flush", "seek", "close"])
-def test_whatever_writes_what_is_buffered_names_the_file(step):
-  with contextlib.suppress(OSError), open("/dev/full", "wb", buffering=0) as full:
-    writer = atomic_files._NamedWriter(full, "answers.jsonl")
-    if step != "write":
-      writer.write(b"small")
-    with pytest.raises(OSError, match=r"No space left on device: 'answers\.jsonl'"):
-      {
-        "write": lambda: writer.write(b"large" * 10000),
-        "flush": writer.flush,
-        "seek": lambda: writer.seek(0),
-        "close": writer.close,
-      }[step]()
-
-
 @pytest.mark.mutation("bert.io.atomic_files:_lock", "call suppress")
 def test_a_full_disk_does_not_keep_from_holding_a_folder(tmp_path, monkeypatch):
   def full(*_):
@@ -146,15 +106,6 @@ def test_a_full_disk_does_not_keep_from_holding_a_folder(tmp_path, monkeypatch):
   with atomic_files.hold_folder(tmp_path):
     assert names_in(tmp_path) == [".lock"]
   assert names_in(tmp_path) == []
-
-
-def test_text_that_is_not_unicode_changes_nothing(tmp_path):
-  path = tmp_path / "a.txt"
-  path.write_text("old")
-  with pytest.raises(UnicodeEncodeError):
-    atomic_files.write_text(path, "\ud800")
-  assert path.read_text() == "old"
-  assert names_in(tmp_path) == ["a.txt"]
 
 
 def test_a_folder_that_cannot_be_synchronised_is_no_error(tmp_path, monkeypatch):
@@ -168,34 +119,6 @@ def test_a_folder_that_cannot_be_synchronised_is_no_error(tmp_path, monkeypatch)
   (tmp_path / "a.txt").touch()
   with pytest.raises(OSError, match="Invalid argument"):
     atomic_files.force_to_disk(tmp_path / "a.txt")
-
-
-def test_files_are_closed(tmp_path, monkeypatch):
-  writers, descriptors = [], []
-  real_open, real_os_open = builtins.open, os.open
-
-  def open_writer(*args, **kwargs):
-    writers.append(real_open(*args, **kwargs))
-    return writers[-1]
-
-  def open_descriptor(*args):
-    descriptors.append(real_os_open(*args))
-    return descriptors[-1]
-
-  monkeypatch.setattr(builtins, "open", open_writer)
-  monkeypatch.setattr(os, "open", open_descriptor)
-  atomic_files.write_text(tmp_path / "a.txt", "text")
-  assert [writer.closed for writer in writers] == [True]
-  for descriptor in descriptors:
-    with pytest.raises(OSError, match="Bad file descriptor"):
-      os.fstat(descriptor)
-  assert len(descriptors) == 1
-
-
-def test_bytes_are_written_as_they_are(tmp_path):
-  atomic_files.write_bytes(tmp_path / "a", b"\r\n\0\xff")
-  assert (tmp_path / "a").read_bytes() == b"\r\n\0\xff"
-  assert names_in(tmp_path) == ["a"]
 
 
 @pytest.mark.mutation(
@@ -248,16 +171,6 @@ def test_a_killed_process_holds_nothing(tmp_path, holder):
   with atomic_files.hold_folder(tmp_path):
     assert f"process {os.getpid()} on " in (tmp_path / ".lock").read_text()
   assert names_in(tmp_path) == []
-
-
-def test_blocks_of_one_process_may_be_nested(tmp_path):
-  alias = tmp_path.parent / (tmp_path.name + "-alias")
-  alias.symlink_to(tmp_path)
-  with atomic_files.hold_folder(tmp_path):
-    with atomic_files.hold_folder(str(alias)):
-      pass
-    error = folder_holder.refused(tmp_path)
-    assert f"FolderInUseError: {tmp_path} is in use by process {os.getpid()}" in error
 
 
 @pytest.mark.mutation("bert.io.atomic_files:_lock", "always")

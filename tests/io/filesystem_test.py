@@ -63,12 +63,6 @@ def test_an_unknown_file_system_is_an_error_of_the_operating_system():
     filesystem.open_to_read("unknown://bucket/a")
 
 
-def test_a_local_name_may_hold_characters_of_patterns(tmp_path):
-  path = write(str(tmp_path / "a[1].txt"), b"x")
-  assert filesystem.matching(path) == [path]
-  assert filesystem.matching(tmp_path / "b*") == []
-
-
 def test_local_files_need_no_tensorflow(tmp_path):
   write(tmp_path / "a", b"x")
   program = (

@@ -9,13 +9,7 @@ from packaging.specifiers import SpecifierSet
 
 import bert
 from bert.io import installation
-from tests.kit.paths import ROOT, SAMPLES
-
-
-def test_in_a_checkout_files_lie_beside_the_package():
-  assert installation.IS_CHECKOUT
-  assert installation.ROOT == ROOT
-  assert installation.SAMPLES == SAMPLES
+from tests.kit.paths import ROOT
 
 
 def test_requirements_are_read_from_the_project_file():
@@ -23,13 +17,6 @@ def test_requirements_are_read_from_the_project_file():
   assert supported.startswith(">=3.10")
   assert "setuptools<82" in requirements
   assert not [text for text in requirements if "pytest" in text]
-
-
-def test_requirements_of_what_is_not_installed_are_empty(monkeypatch):
-  assert installation.requirements_of("no-such-distribution") == []
-  monkeypatch.setattr(installation, "IS_CHECKOUT", False)
-  monkeypatch.setattr(installation, "DISTRIBUTION", "no-such-distribution")
-  assert installation.requirements() == ("", [])
 
 
 def test_a_missing_extra_is_named_with_the_command_that_installs_it():

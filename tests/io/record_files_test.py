@@ -2,16 +2,12 @@
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
 
 from bert.io import record_files
-from bert.io.record_files import RecordError, records_of, serialize_example, write_records
-from tests.kit.paths import ROOT
+from bert.io.record_files import RecordError, records_of, write_records
 
 
 def write(path, count):
@@ -32,63 +28,6 @@ def test_records_have_the_original_types_and_one_order_of_bytes(tmp_path):
   assert list(feature["d"].bytes_list.value) == [b"x"]
   places = [raw.index(name.encode()) for name in sorted(more)]
   assert places == sorted(places)
-
-
-@pytest.mark.ci
-def test_bytes_do_not_depend_on_the_process():
-  program = (
-    "import sys; from bert.io import record_files;"
-    "sys.stdout.write(record_files.serialize_example({f'f_{i}': [i] for i in range(20)}).hex())"
-  )
-  other = subprocess.run(
-    [sys.executable, "-c", program],
-    cwd=ROOT,
-    env={**os.environ, "PYTHONHASHSEED": "1"},
-    capture_output=True,
-    text=True,
-    check=True,
-  ).stdout
-  assert other == serialize_example({f"f_{i}": [i] for i in reversed(range(20))}).hex()
-
-
-def test_unstorable_value_is_named():
-  with pytest.raises(TypeError, match="label_ids"):
-    serialize_example({"label_ids": [None]})
-
-
-@pytest.mark.mutation("bert.io.record_files:write_records", 'written_whole() -> open({0}, "wb")')
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_interrupted_writing_leaves_the_old_file_and_no_other(tmp_path, error):
-  path = tmp_path / "a.tf_record"
-  write(path, count=3)
-
-  def examples():
-    yield {"label_ids": [0]}
-    raise error
-
-  with pytest.raises(error):
-    write_records(path, examples())
-  assert sorted(os.listdir(tmp_path)) == [".a.tf_record.manifest.json", "a.tf_record"]
-  assert len(list(records_of(path))) == 3
-
-
-@pytest.mark.ci
-def test_killed_writing_leaves_no_final_name(tmp_path):
-  path = tmp_path / "a.tf_record"
-  program = (
-    "import os, sys; from bert.io import record_files\n"
-    "def examples():\n"
-    "  yield {'a': [1]}\n"
-    "  os._exit(9)\n"
-    "record_files.write_records(sys.argv[1], examples())\n"
-  )
-  process = subprocess.run(
-    [sys.executable, "-c", program, str(path)], cwd=ROOT, capture_output=True
-  )
-  assert process.returncode == 9
-  assert not path.exists()
-  write(path, count=2)
-  assert sorted(os.listdir(tmp_path)) == [".a.tf_record.manifest.json", "a.tf_record"]
 
 
 def test_unwritable_path_is_named(tmp_path):

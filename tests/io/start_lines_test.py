@@ -50,18 +50,6 @@ def test_the_last_words_of_a_process_that_dies_while_it_is_hidden_are_shown(is_a
   assert done.returncode != 0
 
 
-@pytest.mark.ci
-def test_onednn_speaks_of_whole_numbers_while_it_is_hidden():
-  code = (
-    "from bert.io import start_lines\nwith start_lines.hidden():\n  import tensorflow as tf\n"
-    "  tf.config.list_physical_devices()\ntf.transpose(tf.ones([2, 3], tf.int64))"
-  )
-  environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
-  done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
-  assert b"oneDNN" not in done.stderr
-  assert done.returncode == 0, done.stderr
-
-
 def test_processes_share_gpus(monkeypatch):
   import tensorflow as tf
 

@@ -48,15 +48,6 @@ def test_lines_are_those_of_the_file(tmp_path):
     list(text_lines.read_lines(str(path)))
 
 
-def test_an_input_is_not_overwritten(tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  (tmp_path / "a.txt").touch()
-  with pytest.raises(FileExistsError, match=r"^--output_file=\./a.txt is also the --input_file"):
-    text_lines.check_output_file("./a.txt", input_file="a.txt")
-  text_lines.check_output_file("b.txt", input_file="a.txt")
-  text_lines.check_output_file("-", input_file="-")
-
-
 def test_a_table_that_is_read_as_texts_is_said(tmp_path, caplog):
   path = tmp_path / "own.csv"
   path.write_text("text,label\na,1\n")
@@ -75,9 +66,3 @@ def test_a_pipe_is_read_once_and_waited_for_with_a_word(tmp_path, caplog):
     assert list(text_lines.read_lines(str(pipe))) == ["one"]
   assert writer.wait(timeout=30) == 0
   assert caplog.messages == [f"{pipe} is a pipe: waiting for the program that writes to it."]
-
-
-def test_a_web_page_may_be_a_text(tmp_path):
-  path = tmp_path / "in.txt"
-  path.write_text("<html>one</html>\n")
-  assert list(text_lines.read_lines(str(path))) == ["<html>one</html>"]

@@ -84,13 +84,6 @@ def test_every_reader_splits_words_as_the_library(tmp_path, values):
     assert other(TEXT, add_special_tokens=False)["input_ids"] == expected
 
 
-def test_a_usual_vocabulary_is_copied_alone(tmp_path):
-  folder = write_model(tmp_path / "usual", {"do_lower_case": True, "strip_accents": None})
-  assert list(tokenizer_kinds.kept_files(folder / "vocab.txt", with_case=True)) == ["vocab.txt"]
-  cased = write_model(tmp_path / "cased", {"do_lower_case": False})
-  assert list(tokenizer_kinds.kept_files(cased / "vocab.txt")) == ["vocab.txt"]
-
-
 def test_word_pieces_of_a_tokenizer_json(tmp_path):
   folder = write_model(tmp_path / "model", is_json=True)
   vocab_file = model_files.need_vocabulary(folder)
@@ -180,13 +173,3 @@ def test_a_space_before_the_first_word(tmp_path, monkeypatch, value):
 
 
 PAIRS = byte_pairs.byte_pair_files.BytePairs({}, [], [], True, "tokenizer.json")
-
-
-@pytest.mark.parametrize(
-  "name", ["ElectraTokenizer", "DPRReaderTokenizerFast", "TokenizersBackend"]
-)
-def test_classes_that_split_as_bert(tmp_path, name):
-  folder = write_model(tmp_path / "model", {"tokenizer_class": name}, {"strip_accents": False})
-  assert tokenization.load_tokenizer(folder / "vocab.txt").tokenize("über") == ["über"]
-  if name != "TokenizersBackend":
-    assert AutoTokenizer.from_pretrained(folder).tokenize("über") == ["über"]

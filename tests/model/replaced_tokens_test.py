@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert.model import heads, replaced_tokens
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from bert.pretraining import electra_masks
+from bert.pretraining import dynamic_masking
 from bert.pretraining.dynamic_masking import Masking
 from tests.kit.families import load_variables
 from tests.kit.recorded_configs import electra_config
@@ -36,7 +36,9 @@ def masked_batch(golden, vocab, batch):
     name: golden[f"{batch}_in_{name}"] for name in ("input_ids", "input_mask", "segment_ids")
   }
   positions = golden[f"{batch}_in_drawn_positions"]
-  return electra_masks.mask(inputs, positions, golden[f"{batch}_in_mask_uniform"], masking)
+  return dynamic_masking.mask_positions(
+    inputs, positions, golden[f"{batch}_in_mask_uniform"], masking
+  )
 
 
 def outputs_of(golden, config, batch, masked):
@@ -122,13 +124,13 @@ VOCAB = {"[PAD]": 0, "[CLS]": 1, "[SEP]": 2, "[MASK]": 3} | {f"w{i}": i for i in
 
 
 def draw(lengths, numbers, seed=7, length=40, predictions=6):
-  masking = Masking.from_vocabulary(VOCAB, max_predictions_per_seq=predictions)
+  masking = Masking.from_vocabulary(VOCAB, max_predictions_per_seq=predictions, electra=True)
   input_mask = (np.arange(length) < np.array(lengths)[:, None]).astype(np.int32)
   ids = np.random.RandomState(0).randint(4, 60, input_mask.shape)
   ids[:, 0] = 1
   ids[np.arange(len(lengths)), np.array(lengths) - 1] = 2
   features = {"input_ids": tf.constant(ids * input_mask, tf.int32), "input_mask": input_mask}
-  masked = electra_masks.draw_masks(features, tf.constant(numbers, tf.int64), seed, masking)
+  masked = dynamic_masking.draw_masks(features, tf.constant(numbers, tf.int64), seed, masking)
   return {name: np.array(value) for name, value in masked.items()}, ids * input_mask
 
 

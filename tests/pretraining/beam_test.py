@@ -6,7 +6,6 @@ import pytest
 
 from bert.pretraining import blocks, piece_tables, workers
 from bert.pretraining.record_settings import RecordSettings
-from bert.scripts import output_files
 from bert.text import text_files
 from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
 from tests.kit.pretraining_records import framed_records, manifest_of, names
@@ -15,21 +14,6 @@ beam = pytest.importorskip("apache_beam")
 SETTINGS = RecordSettings(str(SAMPLE_VOCAB), max_seq_length=64, dupe_factor=3)
 FACTS = SETTINGS.facts(piece_tables.load_tables(SETTINGS).tokenizer.vocab)
 LOCAL = "--runner=BundleBasedDirectRunner"
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("changes", [{"format": "electra"}, {"format": "albert", "ngram_max": 3}])
-def test_the_records_of_other_families(changes, tmp_path):
-  from bert.pretraining import beam as pretraining_beam
-
-  settings = SETTINGS._replace(dupe_factor=1, **changes)
-  outputs = [tmp_path / "workers", tmp_path / "beam"]
-  paths = list(map(str, outputs))
-  workers.create_records([str(SAMPLE_TEXT)], paths[:1], settings, 1, FACTS)
-  pretraining_beam.create_records([str(SAMPLE_TEXT)], paths[1:], settings, FACTS, LOCAL)
-  by_workers, by_beam = map(framed_records, outputs)
-  assert len(by_workers) > 3
-  assert sorted(by_workers) == sorted(by_beam)
 
 
 def test_the_records_of_the_workers(tmp_path, monkeypatch):
@@ -54,19 +38,6 @@ def test_the_records_of_the_workers(tmp_path, monkeypatch):
   shares = [manifest_of(path)["padding_share"] * len(framed_records(path)) for path in outputs]
   assert shares[0] == pytest.approx(shares[1] + shares[2], abs=0.01 * count)
   assert not [name for name in names(tmp_path) if name.endswith(".tmp")]
-
-
-def test_every_file_appears(tmp_path):
-  from bert.pretraining import beam as pretraining_beam
-
-  (tmp_path / "text").write_text("the of\nand\n")
-  outputs = [tmp_path / str(number) for number in range(8)]
-  settings = SETTINGS._replace(dupe_factor=1)
-  pretraining_beam.create_records(
-    [str(tmp_path / "text")], list(map(str, outputs)), settings, FACTS, LOCAL
-  )
-  assert 1 <= sum(len(framed_records(path)) for path in outputs) <= 2
-  assert all(manifest_of(path)["records"] == len(framed_records(path)) for path in outputs)
 
 
 def test_no_text(tmp_path):
@@ -113,9 +84,3 @@ def test_remote_files_are_copied_when_they_are_complete(tmp_path, monkeypatch):
   assert copied == ["gs://bucket/folder/out", "gs://bucket/folder/.out.manifest.json"]
   assert (tmp_path / "out").read_bytes() == b"a" * 20 + b"b" * 20
   assert manifest_of(tmp_path / "out")["records"] == 2
-
-
-def test_remote_names_are_for_beam_alone():
-  output_files.prepare(["gs://bucket/out"], may_be_remote=True)
-  with pytest.raises(output_files.OutputError, match="is given twice"):
-    output_files.prepare(["gs://b/out", "gs://b/out"], may_be_remote=True)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert.pretraining import dynamic_masking
-from bert.pretraining.dynamic_masking import Masking, draw_masks, random_bits, to_unit_interval
+from bert.pretraining.dynamic_masking import Masking, draw_masks, random_bits
 
 PAD, CLS, SEP, MASK, FIRST_WORD, VOCAB_SIZE = 0, 1, 2, 3, 4, 1000
 MASKING = Masking(VOCAB_SIZE, MASK, (CLS, SEP), max_predictions_per_seq=20)
@@ -158,26 +158,6 @@ def test_roberta_draws_no_special_token():
   assert counts[4:40].std() / counts[4:40].mean() < 0.25
 
 
-def test_every_position_is_as_likely():
-  batch = make_batch(1, length=40, shortest=40)
-  many = {name: np.repeat(value, 4000, axis=0) for name, value in batch.items()}
-  shares = chosen_of(draw(many), 40).mean(0)
-  is_candidate = ~np.isin(batch["input_ids"][0], (CLS, SEP))
-  # 6 of 37; the deviation of a share of 4000 is 0.006.
-  assert np.abs(shares[is_candidate] - 6 / 37).max() < 0.025
-
-
-def test_a_whole_word_or_nothing_of_it():
-  batch = make_batch(300)
-  chosen = chosen_of(draw(batch, whole_words=True))
-  lengths = set()
-  for i in range(300):
-    for word in words_of(*(batch[n][i] for n in ("input_ids", "input_mask", "word_starts"))):
-      assert chosen[i, word].all() or not chosen[i, word].any()
-      lengths.add(len(word))
-  assert {1, 2, 5} <= lengths
-
-
 def test_words_are_taken_as_in_a_loop_over_them():
   """The rule of the original, in plain Python, on the same random order."""
   batch = make_batch(100)
@@ -197,14 +177,6 @@ def test_words_are_taken_as_in_a_loop_over_them():
       expected += word
     assert sorted(expected) == np.flatnonzero(chosen[i]).tolist()
   assert passed_over > 20
-
-
-def test_single_pieces_are_whole_words():
-  batch = make_batch(50)
-  single = {**batch, "word_starts": batch["input_mask"]}
-  words, tokens = draw(single, whole_words=True), draw(batch)
-  for name, value in tokens.items():
-    np.testing.assert_array_equal(words[name], value, err_msg=name)
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
@@ -237,18 +209,6 @@ def test_neither_the_batch_nor_padding_matters(whole_words):
       assert not some[name][:, width:].any()
 
 
-def test_same_draw_for_same_seed_and_number_only():
-  batch = {name: np.repeat(value, 6, axis=0) for name, value in make_batch(1, 128, 120).items()}
-  ids = draw(batch, [0, 1, 0, 2**40, 2**40 + 1, -1])["input_ids"]
-  np.testing.assert_array_equal(ids[0], ids[2])
-  distinct = {tuple(row) for row in ids.tolist()}
-  assert len(distinct) == 5
-  again = draw(batch, [0, 1, 0, 2**40, 2**40 + 1, -1])["input_ids"]
-  np.testing.assert_array_equal(ids, again)
-  other = draw(batch, [0, 1, 0, 2**40, 2**40 + 1, -1], seed=8)["input_ids"]
-  assert distinct.isdisjoint(map(tuple, other.tolist()))
-
-
 def test_bits_are_those_of_splitmix64():
   """In Python's integers; and the generator's published first outputs for the seed 1234567."""
   mask = 2**64 - 1
@@ -267,16 +227,6 @@ def test_bits_are_those_of_splitmix64():
       for purpose in range(4):
         place = (4 * position + purpose) * 0x9E3779B97F4A7C15
         assert bits[purpose, i, position] == mix((example + place) & mask)
-
-
-def test_bits_become_numbers_of_the_unit_interval():
-  extremes = tf.constant([0, 2**64 - 1], tf.uint64)
-  assert to_unit_interval(extremes).numpy().tolist() == [0.0, 1 - 2.0**-53]
-  drawn = to_unit_interval(random_bits(1, tf.range(50, dtype=tf.int64), 1000)).numpy()
-  assert abs(drawn.mean() - 0.5) < 0.003
-  assert abs(drawn.var() - 1 / 12) < 0.001
-  correlations = np.corrcoef(drawn.reshape(4, -1)) - np.eye(4)
-  assert np.abs(correlations).max() < 0.02
 
 
 def test_a_vocabulary_without_special_tokens_is_refused():

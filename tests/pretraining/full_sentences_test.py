@@ -2,13 +2,11 @@
 
 import random
 
-import numpy as np
 import pytest
 
 from bert.pretraining import piece_tables
 from bert.pretraining.record_settings import RecordSettings
 from tests.kit import byte_pairs
-from tests.kit.paths import SAMPLE_TEXT, SAMPLE_VOCAB
 from tests.kit.pretraining_records import (
   SCRIPT,
   create,
@@ -137,33 +135,6 @@ def test_words_begin_with_a_space_or_a_line(vocab_file, tmp_path):
 # Masks in the records.
 
 
-@pytest.mark.mutation("bert.pretraining.blocks:_records", "sep_id -> -1")
-@pytest.mark.parametrize("whole_words", [False, True])
-def test_masks_in_the_records(vocab_file, tmp_path, whole_words):
-  write_text(tmp_path / "text", 300)
-  settings = settings_of(
-    vocab_file,
-    **dict(dynamic_masking=False, do_whole_word_mask=whole_words, dupe_factor=6),
-    **dict(max_seq_length=128, max_predictions_per_seq=20),
-  )
-  found = features_of(tmp_path / "text", settings)
-  tables = piece_tables.load_tables(settings)
-  tokens = sum(each["input_mask"].sum() for each in found)
-  assert tokens > 60_000
-  before, after = [], []
-  for each in found:
-    chosen = each["masked_lm_weights"] > 0
-    before += each["masked_lm_ids"][chosen].tolist()
-    after += each["input_ids"][each["masked_lm_positions"][chosen]].tolist()
-  before, after = np.array(before), np.array(after)
-  special = {CLS, PAD, SEP, 3, tables.mask_id}
-  assert len(before) / tokens == pytest.approx(0.15, abs=0.004)
-  assert (after == tables.mask_id).mean() == pytest.approx(0.8, abs=0.02)
-  assert (after == before).mean() == pytest.approx(0.1, abs=0.015)
-  assert not special & set(before.tolist())
-  assert special & set(after.tolist()) == {tables.mask_id}, "no special token by chance"
-
-
 # ---------------------------------------------------------------------------------------------
 # The script.
 
@@ -183,24 +154,6 @@ def test_the_vocabulary_is_enough(vocab_file, tmp_path):
   folder = vocab_file.rpartition("/")[0]
   create(tmp_path / "b", vocab_file=folder, format="roberta", num_workers=1)
   assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
-
-
-@pytest.mark.parametrize("settings", [{"format": "roberta"}, {"no_next_sentence": True}])
-def test_nothing_is_lost_and_no_pairs_are_missed(tmp_path, settings):
-  (tmp_path / "text").write_text("the of and to in one " * 30)
-  log = create(tmp_path / "out", tmp_path / "text", max_seq_length=16, dupe_factor=1, **settings)
-  assert "WARNING" not in log
-
-
-def test_a_vocabulary_of_word_pieces_fills_sequences_too(tmp_path):
-  create(tmp_path / "out", format="roberta", max_seq_length=64)
-  settings = settings_of(SAMPLE_VOCAB, max_seq_length=64)
-  tables = piece_tables.load_tables(settings)
-  [features, *_] = features_of(SAMPLE_TEXT, settings)
-  tokens = tokens_of(features)
-  assert tokens[0] == tables.cls_id
-  assert tokens.count(tables.sep_id) > 1
-  assert "pad_id" not in manifest_of(tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import itertools
 import numpy as np
 import pytest
 
-from bert.pretraining import masks as pretraining_masks
 from bert.pretraining.masks import MaskSettings, draw_masks
 from bert.pretraining.random_streams import stream_key
 
@@ -132,65 +131,6 @@ def test_ngrams_are_runs_of_words_within_a_segment():
   assert shares(masks) == pytest.approx((0.8, 0.1, 0.1), abs=0.015)
 
 
-def test_lengths_of_ngrams():
-  sizes = pretraining_masks._ngram_sizes((np.arange(100_000) + 0.5) / 100_000, 4)
-  expected = np.array([1, 1 / 2, 1 / 3, 1 / 4]) / (1 + 1 / 2 + 1 / 3 + 1 / 4)
-  assert np.bincount(sizes, minlength=5)[1:] / 100_000 == pytest.approx(expected, abs=1e-4)
-
-
-def test_long_ngrams_may_be_the_more_probable_ones():
-  sizes = pretraining_masks._ngram_sizes(
-    (np.arange(100_000) + 0.5) / 100_000, 3, favor_shorter_ngram=False
-  )
-  expected = np.array([2 / 11, 3 / 11, 6 / 11])
-  assert np.bincount(sizes, minlength=4)[1:] / 100_000 == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.mark.parametrize("ngram_max", [1, 3])
-def test_permutation(ngram_max):
-  """Masks are those without it; as many other tokens change places, whole words of them."""
-  ids, lengths, candidates, starts = sequences(300, 64, [1, 2, 3])
-  keys = keys_of(300)
-  plain = settings(ngram_max=ngram_max)
-  masks = draw_masks(ids, lengths, candidates, starts, keys, plain)
-  both = draw_masks(ids, lengths, candidates, starts, keys, plain._replace(do_permutation=True))
-  assert both.positions.shape == (300, 2 * masks.positions.shape[1])
-  moved = 0
-  for row in range(300):
-    masked = set(masks.positions[row][masks.weights[row] > 0].tolist())
-    all_positions = both.positions[row][both.weights[row] > 0].tolist()
-    assert all_positions == sorted(set(all_positions))
-    assert masked <= set(all_positions)
-    assert (both.labels[row][both.weights[row] > 0] == ids[row, all_positions]).all()
-    exchanged = sorted(set(all_positions) - masked)
-    assert len(exchanged) <= max(1, round(lengths[row] * 0.15))
-    now = both.input_ids[row, exchanged]
-    assert sorted(now) == sorted(ids[row, exchanged])
-    moved += (now != ids[row, exchanged]).sum()
-    rest = np.setdiff1d(np.arange(64), exchanged)
-    assert (both.input_ids[row, rest] == masks.input_ids[row, rest]).all()
-    for start, end in words_of(candidates[row], starts[row]):
-      assert len(set(exchanged) & set(range(start, end))) in (0, end - start)
-  assert both.weights.sum() > 1.9 * masks.weights.sum()
-  assert moved > 0.6 * (both.weights.sum() - masks.weights.sum())
-
-
-def test_ngrams_are_longer_than_words():
-  ids, lengths, candidates, starts = sequences(500, 128, [1], tokens=128)
-
-  def mean_run(ngram_max):
-    masks = draw_masks(
-      ids, lengths, candidates, starts, keys_of(500), settings(ngram_max=ngram_max)
-    )
-    chosen = np.zeros(ids.shape, bool)
-    rows, ranks = np.nonzero(masks.weights)
-    chosen[rows, masks.positions[rows, ranks]] = True
-    runs = (chosen[:, 1:] & ~chosen[:, :-1]).sum()
-    return chosen.sum() / runs
-
-  assert mean_run(1) < 1.4 < 1.6 < mean_run(3)
-
-
 def test_a_word_that_is_too_long_is_passed_over():
   ids = np.array([[CLS, *range(10, 30), 40, SEP]], np.int32)
   candidates = (ids != CLS) & (ids != SEP)
@@ -198,17 +138,3 @@ def test_a_word_that_is_too_long_is_passed_over():
   for seed in range(10):
     masks = draw_masks(ids, np.array([23]), candidates, starts, keys_of(1, seed), settings())
     assert masks.labels[0, :2].tolist() == [40, 0]
-
-
-def test_one_token_at_least():
-  ids, lengths, candidates, _ = sequences(20, 16, [1])
-  masks = draw_masks(ids, lengths, candidates, candidates, keys_of(20), settings(prob=0.0))
-  assert (masks.weights.sum(axis=1) == 1).all()
-
-
-def test_nothing_to_choose():
-  ids = np.array([[CLS, SEP, 0]], np.int32)
-  none = np.zeros(ids.shape, bool)
-  masks = draw_masks(ids, np.array([2]), none, none, keys_of(1), settings(ngram_max=2))
-  assert masks.weights.sum() == 0
-  assert (masks.input_ids == ids).all()

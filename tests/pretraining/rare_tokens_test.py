@@ -9,17 +9,15 @@ import pytest
 import tensorflow as tf
 
 from bert.io.record_files import write_records
-from bert.pretraining import rare_tokens
-from bert.pretraining.dynamic_masking import Masking
+from bert.pretraining import dynamic_masking
+from bert.pretraining.dynamic_masking import Masking, draw_masks
 
 VOCAB = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 5, "b": 6, "c": 7}
 
 
 def masking_of(weights, **options) -> Masking:
   masking = Masking.from_vocabulary(VOCAB, max_predictions_per_seq=20, **options)
-  return dataclasses.replace(
-    masking, rules=rare_tokens.draw_masks, token_weights=np.array(weights, np.float64)
-  )
+  return dataclasses.replace(masking, token_weights=np.array(weights, np.float64))
 
 
 def features_of(rows) -> dict[str, tf.Tensor]:
@@ -36,21 +34,21 @@ def test_counts_and_probabilities_equal_the_original(golden_dir, tmp_path):
   pairs = zip(rows, masks, strict=True)
   path = tmp_path / "train.tfrecord"
   write_records(path, ({"input_ids": r, "input_mask": m.astype(np.int64)} for r, m in pairs))
-  counts = rare_tokens.count_tokens([str(path)], len(golden["token_counts"]))
+  counts = dynamic_masking.count_tokens([str(path)], len(golden["token_counts"]))
   assert counts.tolist() == golden["token_counts"]
   special_ids = golden["special_tok_ids"].values()
-  weights = rare_tokens.token_weights(counts, special_ids, golden["mlm_smoothing"])
+  weights = dynamic_masking.token_weights(counts, special_ids, golden["mlm_smoothing"])
   np.testing.assert_allclose(weights[:40], golden["token_probs_first40"], rtol=1e-12)
   np.testing.assert_allclose(weights.sum(), golden["token_probs_sum"], rtol=1e-12)
   with pytest.raises(ValueError, match=r"the vocabulary ends at 9\."):
-    rare_tokens.count_tokens([str(path)], 10)
+    dynamic_masking.count_tokens([str(path)], 10)
 
 
-@pytest.mark.mutation("bert.pretraining.rare_tokens:_count", "ceil -> tf.math.floor")
+@pytest.mark.mutation("bert.pretraining.dynamic_masking:_number_in_batch", "ceil -> tf.math.floor")
 def test_a_share_of_the_batch_is_masked_and_labelled():
   rows = [[2, *[5] * 9, 3], [2, *[6] * 20, 3], [2, 7, 3]]
   features = features_of(rows)
-  masked = rare_tokens.draw_masks(features, np.arange(3), 1, masking_of([0] * 5 + [1] * 3))
+  masked = draw_masks(features, np.arange(3), 1, masking_of([0] * 5 + [1] * 3))
   labels = masked["labels"].numpy()
   chosen = labels >= 0
   assert chosen.sum() == 6  # 15% of 36 tokens, rounded up
@@ -63,13 +61,13 @@ def test_a_share_of_the_batch_is_masked_and_labelled():
 def test_draws_are_repeatable_and_padding_changes_none():
   rows = [[2, *[5, 6, 7] * 4, 3], [2, *[7] * 6, 3]]
   masking = masking_of([0] * 5 + [1, 2, 3])
-  first = rare_tokens.draw_masks(features_of(rows), np.array([3, 9]), 1, masking)
+  first = draw_masks(features_of(rows), np.array([3, 9]), 1, masking)
   padded = {name: tf.pad(value, [[0, 0], [0, 5]]) for name, value in features_of(rows).items()}
-  again = rare_tokens.draw_masks(padded, np.array([3, 9]), 1, masking)
+  again = draw_masks(padded, np.array([3, 9]), 1, masking)
   for name, empty in (("input_ids", 0), ("labels", -1)):
     np.testing.assert_array_equal(again[name][:, :-5], first[name], err_msg=name)
     assert (again[name][:, -5:].numpy() == empty).all()
-  other = rare_tokens.draw_masks(features_of(rows), np.array([3, 9]), 2, masking)
+  other = draw_masks(features_of(rows), np.array([3, 9]), 2, masking)
   assert (other["labels"].numpy() != first["labels"].numpy()).any()
 
 
@@ -81,7 +79,7 @@ def test_tokens_are_masked_in_proportion_to_their_weights():
   masking = masking_of(weights, masked_lm_prob=4 / 12)
 
   def draw(number):
-    return rare_tokens.draw_masks(features_of([row]), number[None], 7, masking)["labels"]
+    return draw_masks(features_of([row]), number[None], 7, masking)["labels"]
 
   times = 2000
   labels = np.concatenate(list(tf.data.Dataset.range(times).map(draw).as_numpy_iterator()))
@@ -96,9 +94,11 @@ def test_tokens_are_masked_in_proportion_to_their_weights():
     assert ours[token] / times == pytest.approx(theirs[token] / times, abs=0.06)
 
 
-@pytest.mark.mutation("bert.pretraining.rare_tokens:_chosen", "count_nonzero() -> tf.size(weights)")
+@pytest.mark.mutation(
+  "bert.pretraining.dynamic_masking:_choose_rare_tokens", "count_nonzero() -> tf.size(weights)"
+)
 def test_no_more_tokens_than_there_are_are_masked():
-  masked = rare_tokens.draw_masks(
+  masked = draw_masks(
     features_of([[2, 5, 3], [2, 3]]),
     np.arange(2),
     1,

@@ -114,11 +114,3 @@ def test_a_full_disk_is_named_and_leaves_nothing(what, tmp_path):
   assert str(folder) in error
   assert what in error
   assert not list(folder.iterdir())
-
-
-def test_an_instance_that_is_too_long_is_refused(tokenizer, tmp_path):
-  with pytest.raises(ValueError, match="max_seq_length is 32"):
-    script.write_instance_to_example_files(
-      in_memory(tokenizer), tokenizer, 32, 10, [tmp_path / "out"]
-    )
-  assert not list(tmp_path.iterdir())

@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import hashlib
 import os
 import signal
 import subprocess
@@ -11,9 +10,9 @@ import time
 
 import pytest
 
-from bert.pretraining import instances, workers
-from bert.pretraining.record_settings import OPTIONS_OFF, RecordSettings
-from bert.text import corpus, corpus_statistics, text_files
+from bert.pretraining import workers
+from bert.pretraining.record_settings import RecordSettings
+from bert.text import text_files
 from tests.kit import byte_pairs
 from tests.kit.paths import ROOT, SAMPLE_TEXT, SAMPLE_VOCAB
 from tests.kit.pretraining_records import flags_for, framed_records, manifest_of, names
@@ -89,7 +88,7 @@ def test_any_number_of_workers_writes_the_same_bytes(num_workers, text, by_one, 
   "settings",
   [
     {"format": "electra", "max_seq_length": 32},
-    {"format": "albert", "max_seq_length": 64, "dupe_factor": 3, "do_permutation": True},
+    {"format": "albert", "max_seq_length": 64, "dupe_factor": 3},
     {"format": "roberta", "max_seq_length": 64},
   ],
   ids=lambda settings: settings["format"],
@@ -115,70 +114,6 @@ def test_processes_that_start_afresh(text, by_one, tmp_path):
   log = create(tmp_path / "same", text, num_workers=1, block=1 << 20)
   assert (tmp_path / "out").read_bytes() == (tmp_path / "same").read_bytes()
   assert "Wrote" in log
-
-
-@pytest.mark.ci
-def test_several_files_get_the_records_in_turn(text, by_one, tmp_path):
-  create(f"{tmp_path / 'x'},{tmp_path / 'y'}", text, num_workers=2)
-  everything = framed_records(by_one)
-  assert framed_records(tmp_path / "x") == everything[0::2]
-  assert framed_records(tmp_path / "y") == everything[1::2]
-  assert manifest_of(tmp_path / "x")["records"] == len(everything[0::2])
-
-
-@pytest.mark.ci
-def test_records_are_shuffled_and_seeds_differ(text, by_one, tmp_path):
-  create(tmp_path / "out", text, num_workers=1, random_seed=2)
-  assert framed_records(tmp_path / "out") != framed_records(by_one)
-  passes = [hashlib.sha256(record).digest() for record in framed_records(by_one)]
-  assert len(set(passes)) > 0.9 * len(passes)
-
-
-@pytest.mark.ci
-def test_gzip(text, by_one, tmp_path):
-  for name in ("a", "b"):
-    create(tmp_path / name, text, num_workers=1, gzip=True)
-  assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-  assert framed_records(tmp_path / "a") == framed_records(by_one)
-  manifest = manifest_of(tmp_path / "a")
-  assert manifest["compression"] == "GZIP"
-  assert (tmp_path / "a").read_bytes()[4:8] == bytes(4)  # no time
-  assert manifest["bytes"] == (tmp_path / "a").stat().st_size
-  assert manifest["sha256"] == hashlib.sha256((tmp_path / "a").read_bytes()).hexdigest()
-  assert "compression" not in manifest_of(by_one)
-
-
-@pytest.mark.ci
-def test_tensorflow_reads_the_records_and_is_not_imported(text, by_one, tmp_path):
-  import tensorflow as tf
-
-  change = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
-  log = create(tmp_path / "out", text, num_workers=1, change=change)
-  modules = log.splitlines()[-1].split()
-  assert "numpy" in modules
-  assert "tensorflow" not in modules
-  create(tmp_path / "gz", text, num_workers=1, gzip=True)
-  plain = [record.numpy() for record in tf.data.TFRecordDataset(str(by_one))]
-  compressed = [record.numpy() for record in tf.data.TFRecordDataset(str(tmp_path / "gz"), "GZIP")]
-  assert plain == compressed == [record[12:-4] for record in framed_records(by_one)]
-
-
-def test_manifest_names_the_options_that_were_used(text, tmp_path):
-  create(
-    tmp_path / "out",
-    SAMPLE_TEXT,
-    num_workers=1,
-    do_whole_word_mask=True,
-    dynamic_masking=True,
-    split_sentences=True,
-    dupe_factor=1,
-  )
-  manifest = manifest_of(tmp_path / "out")
-  expected = {"do_whole_word_mask": True, "dynamic_masking": True, "split_sentences": True}
-  options = {*OPTIONS_OFF, *corpus.TextFormat._fields}
-  assert {name: manifest[name] for name in manifest if name in options} == expected
-  assert (manifest["dupe_factor"], manifest["masked_lm_prob"]) == (1, 0.15)
-  assert manifest["vocab_size"] == len(SAMPLE_VOCAB.read_text().splitlines())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -207,17 +142,6 @@ def test_a_worker_that_dies_is_reported(stop, message, text, tmp_path):
   assert process.returncode == 1
   assert message in errors
   assert "Traceback" not in errors
-  assert not names(tmp_path)
-
-
-@pytest.mark.ci
-def test_an_error_in_a_worker_is_that_of_the_program(text, tmp_path):
-  change = KILLED.format(stop="raise KeyError('a bug')")
-  process = start(tmp_path / "out", text, num_workers=2, change=change)
-  _, errors = process.communicate(timeout=60)
-  assert process.returncode == 1
-  assert "RuntimeError: in worker" in errors
-  assert "KeyError: 'a bug'" in errors
   assert not names(tmp_path)
 
 
@@ -347,53 +271,3 @@ def test_no_text(tmp_path):
   with pytest.raises(text_files.CorpusError, match="There is no text"):
     workers.create_records(paths, [str(tmp_path / "out")], settings_of(), 1, {})
   assert names(tmp_path) == ["text"]
-
-
-def test_ranges_may_end_in_any_order(tmp_path):
-  addresses = instances.IntegerFile(str(tmp_path), "q")
-  inbox = workers._Inbox(addresses, corpus_statistics.TextStatistics())
-  for number, numbers, is_complete in [
-    (1, [10], False),
-    (2, [20, 21], True),
-    (0, [1], False),
-    (1, [11], True),
-    (0, [2], True),
-    (3, [], True),
-    (4, [40], True),
-  ]:
-    array = workers.array.array("q", numbers)
-    inbox.add(workers.Report(number, array, 0, is_complete))
-  addresses.freeze()
-  assert addresses.view.tolist() == [1, 2, 10, 11, 20, 21, 40]
-  addresses.close()
-
-
-@pytest.mark.ci
-def test_memory_does_not_grow_with_the_text(tmp_path):
-  """Peak memory of a whole run, in a process of its own."""
-  program = (
-    "import resource, sys; from bert.text import corpus\n"
-    "from bert.pretraining import blocks, workers\n"
-    "from bert.pretraining.record_settings import RecordSettings\n"
-    "settings = RecordSettings(sys.argv[2], dupe_factor=1)\n"
-    "blocks.block_bytes = lambda total: 1 << 16\n"
-    "paths, facts = [sys.argv[1]], {'max_seq_length': 128}\n"
-    "workers.create_records(paths, [paths[0] + '.out'], settings, 1, facts)\n"
-    "print(open('/proc/self/status').read().split('RssAnon:')[1].split()[0])\n"
-  )
-  if not os.path.exists("/proc/self/status"):
-    pytest.skip("no /proc to read the memory from")
-  kilobytes = []
-  content = SAMPLE_TEXT.read_bytes() + b"\n"
-  for copies in (50, 400):
-    (tmp_path / "text").write_bytes(content * copies)
-    done = subprocess.run(
-      [sys.executable, "-c", program, tmp_path / "text", SAMPLE_VOCAB],
-      cwd=ROOT,
-      capture_output=True,
-      check=True,
-      text=True,
-    )
-    kilobytes.append(int(done.stdout))
-  # 1.5 MB of text more; its tokens and records in memory would take 6 MB.
-  assert kilobytes[1] < kilobytes[0] + 3000

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert import run_pretraining
 from bert.io.record_files import write_records
 from bert.model.variables import VariableStore, use_store
-from bert.pretraining import electra_masks
+from bert.pretraining import dynamic_masking
 from bert.pretraining.dynamic_masking import Masking
 from bert.training.estimator import ModeKeys
 from bert.training.pretraining_objectives import ElectraOptions, objective_of
@@ -112,7 +112,7 @@ def electra_batches(golden_dir):
     names = ("input_ids", "input_mask", "segment_ids")
     inputs = {name: tf.constant(golden[f"in_{name}"][step]) for name in names}
     draws = golden["in_drawn_positions"][step], golden["in_mask_uniform"][step]
-    masked = electra_masks.mask(inputs, *draws, masking)
+    masked = dynamic_masking.mask_positions(inputs, *draws, masking)
     batches.append({**masked, "sampled_ids": tf.constant(golden["in_sampled_ids"][step])})
   return golden, batches
 
@@ -159,7 +159,6 @@ VARIANTS = {
   "full_size_generator": ElectraOptions(),
   "tied_generator": ElectraOptions(generator="tied"),
   "uniform_generator": ElectraOptions(generator="uniform"),
-  "untied_embeddings": ElectraOptions(untied_generator_embeddings=True),
   "weights_of_losses": ElectraOptions(),
 }
 

@@ -9,7 +9,7 @@ import pytest
 from bert import run_classifier, run_similarity, run_swag
 from bert.io.tables import DataError, read_table
 from bert.predicting import load_run
-from bert.scripts import command_line, run_subject, table_split
+from bert.scripts import run_subject, table_split
 from bert.scripts.run_settings import RunSettings
 from bert.tasks import user_tables
 from tests.kit import teachers
@@ -77,16 +77,6 @@ def test_the_split_is_that_of_the_seed_and_written_once(tmp_path):
   record = json.loads((tmp_path / "out/split/split.json").read_text())
   assert (record["file"], record["seed"]) == (str(path), 1)
   assert record["rows"] == {part: len(rows) - 1 for part, rows in first.items()}
-
-
-def test_texts_are_warned_of_once(tmp_path, caplog):
-  path = write(tmp_path / "tickets.csv", [*ROWS, ("", "late"), (" ", "late")])
-  settings = table_split.with_split(run_classifier.Classification, settings_of(tmp_path, path))
-  task = run_classifier.Classification(settings, None, None)
-  for part in PARTS:
-    task.data_sets(part)
-  [said] = [each for each in caplog.messages if "texts are empty" in each]
-  assert said == f"2 of 122 texts are empty, the first in {path}, line 122."
 
 
 def test_a_later_report_of_the_table_reads_its_dev_rows(tmp_path):
@@ -209,10 +199,3 @@ def test_pairs_and_questions_are_divided_too(tmp_path):
   values |= {"output_dir": str(tmp_path / "swag"), "skip_bad_rows": False}
   found = parts_of(split(tmp_path, path, run_swag.MultipleChoice, **values))
   assert [len(found[part]) - 1 for part in PARTS] == [16, 2, 2]
-
-
-def test_other_tasks_say_what_reads_a_table(tmp_path):
-  path = write(tmp_path / "tickets.csv")
-  settings = settings_of(tmp_path, path, task_name="MRPC")
-  with pytest.raises(command_line.UsageError, match="table of your own is read by --task_name=csv"):
-    table_split.check(run_classifier.Classification, settings)

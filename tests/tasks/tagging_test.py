@@ -161,13 +161,6 @@ def test_sentences_documents_and_line_ends(tmp_path):
   )
 
 
-def test_what_only_looks_like_a_blank_is_part_of_a_word(tmp_path):
-  """`str.split` and `str.splitlines` would cut all of these."""
-  words = ["a\u00a0b", "c\u2028d", "e\u0085f", "g\x1ch", "\u3000"]
-  path = write(tmp_path / "f", "".join(f"{word} O\n" for word in words))
-  assert read_conll(path).examples[0].words == words
-
-
 def test_comments(tmp_path):
   path = write(tmp_path / "f", "# id O\n# O\n\n# id O\na O\n")
   assert [e.words for e in read_conll(path).examples] == [["#", "#"], ["#", "a"]]
@@ -222,20 +215,6 @@ def test_a_file_of_another_format_names_flags_that_read_it(tmp_path, text, advic
     assert read_conll(path, ConllFormat(**values), skip_bad_rows=skip).has_labels
 
 
-@pytest.mark.parametrize(
-  ("line", "advice"),
-  [
-    ("b", ""),
-    ("\tB-ORG\tx", ""),
-  ],
-)
-def test_advice_is_of_the_line_where_it_is_unlike_the_others(tmp_path, line, advice):
-  with pytest.raises(DataError) as failure:
-    read_conll(write(tmp_path / "f", f"a\tO\nc\tB-PER\n{line}\nd\tO\n"), ConllFormat("tab"))
-  correct = "Correct the row, or skip such rows with --skip_bad_rows."
-  assert (failure.value.line, failure.value.advice) == (3, advice + correct)
-
-
 def test_ranges_and_empty_nodes_of_conllu_are_not_words(tmp_path):
   conll_file = read_conll(write(tmp_path / "f", CONLLU), CONLLU_FORMAT)
   assert conll_file.examples[0].words == ["Vamos", '"', '"']
@@ -278,12 +257,6 @@ def test_quotes_of_csv_are_read_as_the_csv_module_reads_them(tmp_path, separator
   again = read_conll(tmp_path / "g", ConllFormat(separator, 1))
   assert [example.words for example in again.examples] == [words[:3], words[3:]]
   assert again.types() == {"y"}
-
-
-@pytest.mark.parametrize("line", ['"\t"\tO', '"a"\tX\tO', '""\tX\tO', '"""\tX\tO', '"a\tb\tO'])
-def test_quotes_of_a_text_with_tabs_are_words(tmp_path, line):
-  path = write(tmp_path / "f", f"{line}\na\tX\tO\n")
-  assert read_conll(path, ConllFormat("tab")).examples[0].words == [line.split("\t")[0], "a"]
 
 
 def test_a_quote_that_does_not_close(tmp_path):
@@ -337,12 +310,6 @@ def test_a_blank_word_before_more_columns_is_not_the_next_column(tmp_path):
     read_conll(path)
   assert read_conll(path, skip_bad_rows=True).examples[0].words == ["a", "b"]
   assert read_conll(write(path, "  a\nb\n"), needs_labels=False).examples[0].words == ["a", "b"]
-
-
-def test_a_skipped_row_of_unicode_spaces_ends_the_sentence(tmp_path):
-  path = write(tmp_path / "f", "a O\n\u3000\nb O\n")
-  examples = read_conll(path, skip_bad_rows=True).examples
-  assert [example.words for example in examples] == [["a"], ["b"]]
 
 
 def test_skipping_rows_keeps_a_test_file_without_labels(tmp_path):

@@ -67,10 +67,6 @@ def test_spaces_around_names_of_columns_do_not_count(tmp_path):
   assert read(tmp_path, *rows, text_a_column="Text", label_column="Label ") == expected
 
 
-def test_columns_are_counted_from_the_end_too(tmp_path):
-  assert read(tmp_path, *ROWS, label_column="-1")[1] == ("bad", "neg")
-
-
 def test_a_column_of_another_case_is_suggested_with_its_flag(tmp_path):
   with pytest.raises(DataError, match=r"Did you mean 'Label'\? Name one .* as --label_column"):
     read(tmp_path, "text_a,Label", "x,a")
@@ -145,23 +141,12 @@ def test_a_first_row_that_is_no_header_is_said(tmp_path, caplog):
   assert not caplog.messages
 
 
-def test_empty_texts_are_counted(tmp_path, caplog):
-  read(tmp_path, *ROWS, ",pos", "  ,neg")
-  assert f"2 of 6 texts are empty, the first in {tmp_path}/train.csv, line 6." in caplog.text
-
-
 @pytest.mark.parametrize("column", ["review", "review.body"])
 def test_an_object_in_place_of_a_text_is_to_be_written_flat(tmp_path, column):
   row = '{"review": {"body": "x"}, "label": 1}'
   with pytest.raises(DataError, match="write what is inside of it as a field of its own") as raised:
     read(tmp_path, row, name="train.jsonl", text_a_column=column)
   assert "skip" not in str(raised.value)
-
-
-def test_two_tables_of_one_name_are_named(tmp_path, caplog):
-  (tmp_path / "train.tsv").write_text("text_a\tlabel\nx\ta\ny\tb\n")
-  assert read(tmp_path, *ROWS)[0] == ("x", "a")
-  assert caplog.messages == [f"Reading {tmp_path}/train.tsv, and not train.csv beside it."]
 
 
 def test_texts_given_as_labels_are_refused_unless_listed(tmp_path):
@@ -298,11 +283,6 @@ def test_wrong_columns_of_0_and_1_are_named(tmp_path, rows, options, said):
   assert said in str(caught.value)
 
 
-def test_wrong_values_of_0_and_1_are_skipped(tmp_path):
-  options = {"problem_type": "multi_label", "label_column": "toxic,rude", "skip_bad_rows": True}
-  assert len(read(tmp_path, *TOXIC, "5,e,-1,-1", "6,f,1", **options)) == 4
-
-
 def test_a_column_whose_name_has_a_comma_is_one(tmp_path):
   rows = ['text_a,"a,b"', "x,1", "y,0"]
   assert read(tmp_path, *rows, label_column="a,b") == [("x", "1"), ("y", "0")]
@@ -339,8 +319,3 @@ def test_backslashes_before_quotes_are_named(tmp_path, row):
     assert read(tmp_path, *made.splitlines())[1][0] == row.rpartition(",")[0][1:-1].replace(
       "\\", ""
     )
-
-
-def test_names_of_columns_with_invisible_letters(tmp_path):
-  rows = ["\ufeff\ufefftext_a,label\u200b", "a,x", "b,y"]
-  assert read(tmp_path, *rows) == [("a", "x"), ("b", "y")]

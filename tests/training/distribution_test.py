@@ -89,22 +89,6 @@ def test_two_workers_evaluate_and_predict_as_one(job, alone):
 
 
 @pytest.mark.ci
-def test_there_is_one_of_everything(job):
-  names = {path.name for path in (job.folder / "straight").iterdir()}
-  events = {name for name in names if name.startswith("events.")}
-  assert len(events) == 1
-  assert len(list((job.folder / "straight" / "eval").iterdir())) == 1
-  steps = [2, 4, 6, 8]
-  files = {f"model.ckpt-{s}{e}" for s in steps for e in (".index", ".state.json")}
-  files |= {f"model.ckpt-{s}.data-00000-of-00001" for s in steps}
-  assert names - events == files | {"checkpoint", "eval"}
-  # An event file that is written to twice would have a step twice.
-  told = list((job.folder / "straight").glob("events.*"))
-  found = [e.step for e in tf.compat.v1.train.summary_iterator(str(told[0])) if e.summary.value]
-  assert sorted(set(found)) == list(range(1, STEPS + 1))
-
-
-@pytest.mark.ci
 def test_a_signal_to_one_worker_stops_all_after_the_same_step(job):
   for seen in job.seen:
     assert seen["stopped with"] == 143
@@ -185,17 +169,6 @@ def test_a_script_that_lost_a_worker_exits_with_its_code(capsys):
   assert capsys.readouterr().err.startswith("ERROR: Another worker of this job ended.\n")
 
 
-@pytest.mark.mutation("bert.training.distribution:is_chief", "index -> 0")
-def test_only_the_chief_writes(monkeypatch):
-  cluster = distribution.Cluster(("a:1", "b:1"), index=1)
-  monkeypatch.setattr(distribution, "_job", distribution._Job(cluster))
-  assert not distribution.is_chief()
-  assert distribution.on_chief(pytest.fail, "a worker that is not the chief wrote") is None
-  monkeypatch.setattr(distribution._job, "cluster", distribution.Cluster(cluster.addresses, 0))
-  assert distribution.is_chief()
-  assert distribution.on_chief(max, 1, 2) == 2
-
-
 @pytest.mark.mutation("bert.training.distribution:check_equal", "guard")
 def test_workers_with_other_flags_are_refused(monkeypatch):
   told = []
@@ -228,11 +201,6 @@ def test_a_dead_peer_has_an_error_of_its_own(monkeypatch):
     raise tf.errors.InvalidArgumentError(None, None, "of the model")
 
 
-def test_errors_of_one_process_are_left_alone():
-  with pytest.raises(tf.errors.UnavailableError), distribution.clear_errors():
-    raise tf.errors.UnavailableError(None, None, "heartbeat")
-
-
 @pytest.mark.parametrize(
   ("text", "problem"),
   [
@@ -260,14 +228,6 @@ def test_a_wrong_tf_config_is_explained(text, problem):
   with pytest.raises(ValueError, match=r'TF_CONFIG.*"cluster": {"worker"') as caught:
     distribution.cluster_from_environment(environment)
   assert problem in str(caught.value)
-
-
-def test_a_chief_of_its_own_comes_first():
-  cluster = {"worker": ["b:1", "c:1"], "chief": ["a:1"]}
-  for kind, index, position in (("chief", 0, 0), ("worker", 0, 1), ("worker", 1, 2)):
-    config = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
-    found = distribution.cluster_from_environment({"TF_CONFIG": config})
-    assert found == distribution.Cluster(("a:1", "b:1", "c:1"), position)
 
 
 def test_unknown_and_single_strategies(monkeypatch, caplog):
@@ -381,12 +341,3 @@ def test_hosts_read_parts_of_the_same_batches(hosts, replicas, as_tuple):
       np.testing.assert_array_equal(np.concatenate([label for _, label in parts]), batch * 2)
       parts = [features for features, _ in parts]
     np.testing.assert_array_equal(np.concatenate([part["n"] for part in parts]), batch)
-
-
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_shapes_and_endlessness_stay_known(replicas):
-  """TPUs compile for fixed shapes, and workers ask for the end of data only where there is one."""
-  dataset = tf.data.Dataset.range(10).repeat().batch(8, drop_remainder=True)
-  for host in distribution.distribute_dataset(HostsWithReplicas(2, replicas), dataset):
-    assert host.element_spec.shape == [8 // 2 // replicas]
-    assert host.cardinality() == tf.data.INFINITE_CARDINALITY

@@ -18,7 +18,6 @@ from tests.kit.event_files import scalars_in
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import assert_same_tensors, tensors
 from tests.kit.toy_training import (
-  TRACES,
   eval_input_fn,
   examples,
   make,
@@ -42,19 +41,6 @@ def test_train_evaluate_predict(tmp_path):
   targets = np.array([row["label_ids"] for row in examples(10)])
   errors = (np.array([p["score"] for p in predictions]) - targets) ** 2
   assert results["eval_loss"] == pytest.approx(errors.mean(), rel=1e-5)
-
-
-def test_each_mode_is_traced_once(tmp_path):
-  model = make(tmp_path, save_checkpoints_steps=3)
-  lengths = {b["input_ids"].shape[1] for b in eval_input_fn({"batch_size": 4})}
-  assert len(lengths) > 1
-  model.train(train_input_fn, 10)
-  model.train(train_input_fn, 12)
-  model.evaluate(eval_input_fn)
-  model.evaluate(eval_input_fn)
-  list(model.predict(eval_input_fn))
-  list(model.predict(eval_input_fn))
-  assert sorted(TRACES) == ["eval", "infer", "train"]
 
 
 def test_a_training_that_is_over_leaves_no_graph_behind(tmp_path):
@@ -96,15 +82,6 @@ def test_steps_per_loop_changes_no_bit(tmp_path, steps_per_loop):
   for step in written[0]:
     for tag in ("loss", "learning_rate", "mean_score"):
       assert written[0][step][tag] == written[1][step][tag]
-
-
-def test_one_device_strategy_equals_none(tmp_path):
-  make(tmp_path / "a").train(train_input_fn, 3)
-  strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
-  model = make(tmp_path / "b", strategy=strategy)
-  model.train(train_input_fn, 3)
-  assert_same_tensors(*(str(tmp_path / x / "model.ckpt-3") for x in "ab"))
-  assert model.evaluate(eval_input_fn)["global_step"] == 3
 
 
 TWO_REPLICAS = """
@@ -264,14 +241,6 @@ def test_damaged_records_are_named_by_every_verb(tmp_path):
       attempt(make(tmp_path / "run"))
 
 
-def test_errors_of_the_model_stay_what_they_are(tmp_path):
-  def input_fn(params):
-    return train_input_fn(params).map(lambda b: {**b, "input_ids": b["input_ids"] + 100})
-
-  with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
-    make(tmp_path).train(input_fn, 2)
-
-
 def test_bad_options_are_named(tmp_path):
   with pytest.raises(ValueError, match="steps_per_loop must be at least 1"):
     make(tmp_path, steps_per_loop=0)
@@ -319,13 +288,6 @@ def test_missing_memory_is_one_line_that_says_what_to_lower(tmp_path):
     assert str(caught.value).endswith(f"GiB). Lower {name}=4 or lower {intact}")
 
 
-def test_without_a_batch_size_of_its_own_evaluation_has_that_of_prediction(tmp_path):
-  model = make(tmp_path)
-  del model.params["eval_batch_size"]
-  with pytest.raises(MemoryError, match="Lower predict_batch_size=4 or lower"):
-    model.evaluate(_does_not_fit)
-
-
 def test_a_checkpoint_that_a_training_removes_meanwhile_gives_way_to_the_newest(tmp_path):
   make(tmp_path).train(train_input_fn, 2)
   model = make(tmp_path)
@@ -338,18 +300,3 @@ def test_a_checkpoint_that_a_training_removes_meanwhile_gives_way_to_the_newest(
   assert model.evaluate(slow_input_fn)["global_step"] == 4
   with pytest.raises(ValueError, match=r"model\.ckpt-2"):
     model.evaluate(eval_input_fn, checkpoint_path=f"{tmp_path}/model.ckpt-2")
-
-
-def test_names_and_shapes_of_features_are_logged_once(tmp_path, caplog):
-  model = make(tmp_path)
-  with caplog.at_level("INFO", logger="absl"):
-    model.train(train_input_fn, max_steps=1)
-    model.evaluate(eval_input_fn)
-  assert caplog.messages.count("*** Features ***") == 1
-  after = caplog.messages[caplog.messages.index("*** Features ***") + 1 :]
-  assert after[:2] == ["  name = input_ids, shape = (4, None)", "  name = label_ids, shape = (4,)"]
-
-
-def test_metrics_of_tensorflow_1_are_answered_with_ours():
-  with pytest.raises(ValueError, match="Give eval_metrics="):
-    EstimatorSpec("eval", loss=tf.constant(1.0), eval_metric_ops={"eval_accuracy": (0, 0)})

@@ -30,11 +30,6 @@ def test_cpu_flags_are_those_of_the_first_processor(tmp_path):
   }
 
 
-def test_a_machine_that_says_nothing_has_no_flags(tmp_path):
-  assert hardware.cpu_flags(str(tmp_path / "missing")) == frozenset()
-  assert hardware.cpu_flags(write(tmp_path, "model: x\n")) == frozenset()
-
-
 @pytest.mark.parametrize(
   ("flags", "gpus", "is_tpu", "dtype", "said"),
   [
@@ -51,10 +46,6 @@ def test_preferred_dtype(flags, gpus, is_tpu, dtype, said):
   chosen, reason = hardware.preferred_dtype(frozenset(flags), gpus, is_tpu)
   assert chosen == dtype
   assert said in reason
-
-
-def test_gpu_capabilities_of_this_machine_are_pairs():
-  assert all(len(capability) == 2 for capability in hardware.gpu_capabilities())
 
 
 def test_auto_is_the_preferred_type_and_others_stand_for_themselves(monkeypatch):
@@ -89,15 +80,6 @@ def test_memory_is_the_machines_without_a_group(tmp_path):
   assert memory(tmp_path, unlimited) == (1000 << 10, 400 << 10)
 
 
-def test_a_container_has_what_its_group_leaves(tmp_path):
-  groups = [
-    ("memory.max", f"{300 << 10}\n"),
-    ("memory.current", f"{250 << 10}\n"),
-    ("memory.stat", f"anon 7\ninactive_file {50 << 10}\n"),
-  ]
-  assert memory(tmp_path, groups) == (300 << 10, 100 << 10)
-
-
 def test_a_job_has_what_its_own_group_leaves(tmp_path):
   groups = [("job_7/memory.max", "90\n"), ("job_7/memory.current", "100\n")]
   assert memory(tmp_path, groups, own="0::/job_7\n") == (90, 0)
@@ -106,12 +88,6 @@ def test_a_job_has_what_its_own_group_leaves(tmp_path):
     ("memory/job_8/memory.usage_in_bytes", "30\n"),
   ]
   assert memory(tmp_path, older, own="9:memory:/job_8\n") == (80, 50)
-
-
-def test_memory_of_this_machine_is_known():
-  found = hardware.memory()
-  assert found is None or 0 <= found.available <= found.total
-  assert installation.num_cores() >= 1
 
 
 def test_gpu_memory_is_what_the_driver_tells(tmp_path):
@@ -195,13 +171,3 @@ def test_collections_are_paused_within_the_block_even_after_an_error():
   with pytest.raises(RuntimeError):
     fail()
   assert (found, gc.isenabled()) == ([False], True)
-
-
-def test_collections_that_the_caller_has_stopped_stay_so():
-  gc.disable()
-  try:
-    with hardware.without_collections():
-      pass
-    assert not gc.isenabled()
-  finally:
-    gc.enable()

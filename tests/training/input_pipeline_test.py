@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from bert.io.record_files import RecordError, records_of, serialize_example, write_records
-from bert.training import input_pipeline
 from bert.training.input_pipeline import classifier_features, record_input_fn
 
 LENGTH = 32
@@ -57,11 +56,6 @@ def test_evaluation_reads_in_file_order_with_a_short_last_batch(tmp_path):
   assert labels(dropped) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
-def test_several_files_are_read_one_after_the_other(tmp_path):
-  paths = [write(tmp_path / str(n), count=3, first=3 * n) for n in range(3)]
-  assert labels(eval_fn(paths)(params(batch_size=9))) == [list(range(9))]
-
-
 def test_training_order_is_that_of_a_buffer_of_100_over_the_repeated_file(tmp_path):
   path = write(tmp_path / "a", count=300)
   seen = np.concatenate(labels(train_fn(path)(params(batch_size=30)), 100))
@@ -73,28 +67,6 @@ def test_training_order_is_that_of_a_buffer_of_100_over_the_repeated_file(tmp_pa
   assert labels(train_fn(path)(params()), 5) != labels(train_fn(path)(params(seed=2)), 5)
 
 
-def test_training_order_moves_records_as_far_as_the_originals_shuffle(tmp_path):
-  """A record waits for a draw of 1 in 100: its delay is geometric, whatever the seed.
-
-  Measured beside TensorFlow 1.15's `repeat().shuffle(100)`, 200 orders each of 2,190 records: both
-  delays have a mean of -1.4 and a deviation of 97.1 (Kolmogorov and Smirnov: p = 0.96).
-  """
-  path = write(tmp_path / "a", count=3000)
-  orders = [
-    np.concatenate(labels(train_fn(path)(params(batch_size=100, seed=seed)), 20))
-    for seed in (12345, 1, 2)
-  ]
-  for order in orders:
-    delays = (np.arange(order.size) - order)[500:]  # -99: drawn as soon as it was read
-    assert delays.min() >= -99
-    shares = [(delays < limit).mean() for limit in (-99 + 10, -99 + 50, 0, 100, 200)]
-    expected = [1 - 0.99**waited for waited in (10, 50, 99, 199, 299)]
-    # Of 1,500 draws: 5 standard deviations at the most.
-    np.testing.assert_allclose(shares, expected, atol=5 * 0.5 / np.sqrt(1500))
-  for one, other in ((0, 1), (1, 2)):
-    assert (orders[one] == orders[other]).mean() < 0.02
-
-
 @pytest.mark.mutation("bert.training.input_pipeline:RecordInputFn.__call__", "seed -> None")
 @pytest.mark.mutation("bert.training.input_pipeline:RecordInputFn.__call__", "call skip")
 @pytest.mark.parametrize("shards", [1, 5])
@@ -104,35 +76,10 @@ def test_training_goes_on_after_skipped_examples(tmp_path, shards):
   assert labels(train_fn(paths)(params(skip_examples=128)), 28) == straight[32:]
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-def test_a_resumed_run_tells_how_long_it_reads_past_what_it_has_consumed(
-  tmp_path, monkeypatch, caplog, grouped
-):
-  path = write(tmp_path / "a", count=30)
-  caplog.set_level("INFO", logger="absl")
-  monkeypatch.setattr(input_pipeline, "_TIMED_RECORDS", 50)
-  clock = iter((7.0, 9.0))
-  monkeypatch.setattr(input_pipeline.time, "perf_counter", lambda: next(clock))
-  train_fn(path, group_by_length=grouped)(params(skip_examples=499))
-  assert "Resuming" not in caplog.text
-  train_fn(path, group_by_length=grouped)(params(skip_examples=4500))  # 2 s for 50
-  assert "past 4,500 consumed examples before the first step: about 0:03:00" in caplog.text
-
-
-def test_one_dataset_gives_the_same_order_each_time(tmp_path):
-  dataset = train_fn(write(tmp_path / "a"))(params())
-  assert labels(dataset, 5) == labels(dataset, 5)
-
-
 def test_all_shards_are_read_in_training(tmp_path):
   paths = [write(tmp_path / str(n), count=5, first=5 * n) for n in range(7)]
   seen = np.concatenate(labels(train_fn(paths)(params(batch_size=35)), 10))
   assert set(seen.tolist()) == set(range(35))
-
-
-def test_repeat_in_evaluation(tmp_path):
-  dataset = eval_fn(write(tmp_path / "a", count=3), repeat=True)(params())
-  assert labels(dataset, 2) == [[0, 1, 2, 0], [1, 2, 0, 1]]
 
 
 # Numbers of examples, for what is drawn for each of them.
@@ -165,17 +112,6 @@ def test_numbers_in_training_go_on_where_a_run_stopped(tmp_path, shards):
   assert set(column(straight, "seed", 1)) == {1}
 
 
-def test_numbers_in_evaluation_are_places_in_the_files(tmp_path):
-  """In every pass the same, and the seed never changes."""
-  paths = [write(tmp_path / str(n), count=3, first=3 * n) for n in range(2)]
-  dataset = numbered(paths, False, repeat=True)(params(seed=77))
-  assert column(dataset, "number", 4) == [*range(6), *range(6), *range(4)]
-  assert column(dataset, "label_ids", 4) == column(dataset, "number", 4)
-  assert column(dataset, "seed", 4) == column(
-    numbered(paths, False, repeat=True)(params()), "seed", 4
-  )
-
-
 # Batches of similar lengths.
 
 
@@ -206,19 +142,6 @@ def test_grouping_by_length_leaves_less_padding(tmp_path):
   assert lengths != sorted(lengths, reverse=True)
 
 
-def test_grouping_by_length_only_reorders_a_quarter_of_the_data_at_a_time(tmp_path):
-  path = write_mixed(tmp_path / "a")
-  plain, grouped = (
-    np.concatenate(labels(train_fn(path, group_by_length=group)(params()), 300))
-    for group in (False, True)
-  )
-  assert grouped.tolist() != plain.tolist()
-  for begin in range(0, 1200, 100):
-    assert sorted(grouped[begin : begin + 100]) == sorted(plain[begin : begin + 100])
-  other_seed = labels(train_fn(path, group_by_length=True)(params(seed=2)), 300)
-  assert np.concatenate(other_seed).tolist() != grouped.tolist()
-
-
 @pytest.mark.parametrize("shards", [1, pytest.param(3, marks=pytest.mark.ci)])
 def test_grouped_training_goes_on_after_skipped_examples(tmp_path, shards):
   """Whatever the step, also in the middle of a window and past the end of an epoch."""
@@ -235,33 +158,6 @@ def test_grouped_training_goes_on_after_skipped_examples(tmp_path, shards):
   assert [number for numbers, _, _ in straight for number in numbers] == list(range(280))
   for step in (1, 3, 11, 15, 45, 60):  # A window has 3 batches of one file, 11 of three.
     assert examples(step) == straight[step:], step
-
-
-def test_grouping_needs_no_manifest(tmp_path):
-  """Lost beside a file, it changes no order of training."""
-  path = write_mixed(tmp_path / "a")
-  before = labels(train_fn(path, group_by_length=True)(params()), 100)
-  os.remove(tmp_path / ".a.manifest.json")
-  assert labels(train_fn(path, group_by_length=True)(params()), 100) == before
-
-
-def test_one_pass_of_grouped_training_has_every_record_once(tmp_path):
-  path = write_mixed(tmp_path / "a", count=102)
-  for drop in (False, True):
-    input_fn = record_input_fn(
-      path, classifier_features(LENGTH), True, drop, repeat=False, group_by_length=True
-    )
-    batches = labels(input_fn(params()))
-    assert {len(batch) for batch in batches[:25]} == {4}
-    assert (
-      len(np.unique(np.concatenate(batches))) == sum(map(len, batches)) == (100 if drop else 102)
-    )
-
-
-def test_evaluation_keeps_its_order_when_training_is_grouped(tmp_path):
-  path = write_mixed(tmp_path / "a", count=10)
-  dataset = eval_fn(path, group_by_length=True)(params())
-  assert labels(dataset) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
 def test_grouping_needs_lengths(tmp_path):
@@ -297,11 +193,6 @@ def test_compressed_and_plain_files_hold_the_same(tmp_path, compressed, is_train
   assert both[0] == both[1]
   assert len(both[0]) == 6
   assert [len(list(records_of(path))) for path in mixed] == [9, 9, 9]
-
-
-def test_a_single_compressed_file_is_repeated_in_training(tmp_path):
-  path = write_gzip(tmp_path / "a", count=5)
-  assert len(labels(train_fn(path)(params()), 10)) == 10
 
 
 def read_all(path):
@@ -352,36 +243,6 @@ def test_a_cut_never_exceeds_the_records_nor_falls_into_a_hole_of_the_mask(tmp_p
   features = classifier_features(20)
   batch = next(iter(record_input_fn(path, features, False, False)(params())))
   assert batch["input_ids"].shape == [1, 20]
-
-
-def test_pad_to_max_length_keeps_the_original_shape(tmp_path):
-  path = write(tmp_path / "a", count=8)
-  features = classifier_features(LENGTH)
-  input_fn = record_input_fn(path, features, False, False, pad_to_max_length=True)
-  assert {batch["input_ids"].shape[1] for batch in input_fn(params())} == {LENGTH}
-
-
-def test_batches_hold_the_same_either_way(tmp_path):
-  path = write(tmp_path / "a", count=40)
-  cut = train_fn(path)(params()).take(20)
-  full = train_fn(path, pad_to_max_length=True)(params()).take(20)
-  for short, long in zip(cut, full, strict=True):
-    width = short["input_ids"].shape[1]
-    np.testing.assert_array_equal(short["input_ids"], long["input_ids"][:, :width])
-    assert not long["input_mask"].numpy()[:, width:].any()
-
-
-def test_examples_of_padding_alone_keep_a_column(tmp_path):
-  write_records(tmp_path / "a", [example(0, 0)])
-  batch = next(iter(eval_fn(tmp_path / "a", round_length_to=1)(params())))
-  assert batch["input_ids"].shape == [1, 1]
-
-
-def test_float_features_stay_float(tmp_path):
-  write_records(tmp_path / "a", [{"weights": [0.5, 1.0]}])
-  features = {"weights": tf.io.FixedLenFeature([2], tf.float32)}
-  batch = next(iter(record_input_fn(tmp_path / "a", features, False, False)(params())))
-  assert batch["weights"].numpy().tolist() == [[0.5, 1.0]]
 
 
 # Bad files.
@@ -451,29 +312,6 @@ def test_a_cut_between_records_is_seen_by_the_manifest(tmp_path):
   write(path, count=6)
   path.write_bytes(data[:begin])
   assert_refused(path, f"has {begin} bytes", f"with {len(data)} (6 records)", ".a.manifest.json")
-
-
-@pytest.mark.parametrize("manifest", ["", "[]", '{"bytes": 1'])
-def test_a_damaged_manifest_is_no_obstacle(tmp_path, manifest):
-  path = write(tmp_path / "a", count=3)
-  (tmp_path / ".a.manifest.json").write_text(manifest)
-  assert len(list(records_of(path))) == 3
-  assert len(labels(eval_fn(path)(params()))) == 1
-
-
-def test_a_later_record_of_another_length_is_explained(tmp_path):
-  path = tmp_path / "a"
-  write_records(path, [example(0, 3), example(1, 3), example(2, 3, max_length=16)])
-  input_fn = eval_fn(path)
-  with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-    list(input_fn(params()))
-  assert "record 3: feature 'input_ids' has 16" in str(input_fn.explain_error(caught.value))
-
-
-def test_errors_that_are_not_about_records_stay(tmp_path):
-  input_fn = eval_fn(write(tmp_path / "a", count=3))
-  assert input_fn.explain_error(tf.errors.InvalidArgumentError(None, None, "x")) is None
-  assert input_fn.explain_error(tf.errors.ResourceExhaustedError(None, None, "x")) is None
 
 
 @pytest.mark.mutation("bert.training.input_pipeline:shuffled", "None -> state._seed")

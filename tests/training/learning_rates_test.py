@@ -54,19 +54,6 @@ def test_powers_and_late_warm_ups_equal_albert(golden_dir, setting):
   np.testing.assert_allclose(actual, record["learning_rate"], rtol=1e-6, atol=_NOISE)
 
 
-def test_learning_rate_in_closed_form():
-  steps = np.arange(0, 130)
-  rate = learning_rate_at(steps, 5e-5, 100, 10).numpy()
-  line = 5e-5 * (1 - np.minimum(steps, 100) / 100)
-  np.testing.assert_allclose(rate, np.where(steps < 10, 5e-5 * steps / 10, line), atol=1e-11)
-  for none in (0, None):
-    np.testing.assert_allclose(learning_rate_at(steps, 5e-5, 100, none), line, atol=1e-11)
-  smooth = learning_rate_at(steps, 5e-5, 100, 10, "continuous").numpy()
-  assert np.abs(np.diff(smooth)).max() < 5.1e-6  # no jump larger than a warm-up step
-  with pytest.raises(ValueError, match="cosine"):
-    learning_rate_at(0, 1.0, 10, 1, "cosine")
-
-
 @pytest.mark.parametrize("none", [0, 0.0, None])
 def test_product_without_warm_up_is_a_number(none):
   """The original divides 0 by 0 here, which destroys all weights in today's TensorFlow."""

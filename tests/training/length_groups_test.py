@@ -39,16 +39,6 @@ def test_the_order_is_a_permutation_of_sorted_batches():
   assert (by_length[1:].min(axis=1) >= by_length[:-1].max(axis=1)).all()
 
 
-def test_batches_come_in_random_order_and_equal_lengths_meet_at_random():
-  firsts = LENGTHS[order_of(LENGTHS, 8)][::8]
-  assert abs(np.corrcoef(firsts, np.arange(125))[0, 1]) < 0.3
-  same = np.full(1000, 7)
-  assert not np.array_equal(np.sort(order_of(same, 8)[:8]), np.arange(8))
-  assert not np.array_equal(order_of(same, 8), order_of(same, 8, (2, 0)))
-  assert not np.array_equal(order_of(same, 8), order_of(same, 8, (1, 1)))
-  np.testing.assert_array_equal(order_of(same, 8), order_of(same, 8))
-
-
 @pytest.mark.mutation("bert.training.length_groups:dealing_order", "whole -> count")
 @pytest.mark.parametrize("count", [0, 1, 3, 7])
 def test_what_makes_no_batch_stays_last(count):
@@ -58,50 +48,10 @@ def test_what_makes_no_batch_stays_last(count):
   assert sorted(order[:whole]) == list(range(whole))
 
 
-def test_each_window_holds_what_the_stream_has_there():
-  numbers = dealt()
-  assert not np.array_equal(numbers, np.arange(1000))
-  for begin in range(0, 1000, 40):
-    assert sorted(numbers[begin : begin + 40]) == list(range(begin, begin + 40))
-
-
-def test_windows_are_dealt_differently():
-  numbers = dealt(count=80, repeat=10, window=80).reshape(10, 80)
-  assert len({tuple(window) for window in numbers}) == 10
-  assert (np.sort(numbers, axis=1) == np.arange(80)).all()
-
-
 @pytest.mark.mutation("bert.training.length_groups:deal_by_length", "call skip")
 @pytest.mark.parametrize("skip", [0, 1, 4, 39, 40, 41, 76, 80, 399, 400, 996, 1000])
 def test_it_can_be_entered_anywhere(skip):
   np.testing.assert_array_equal(dealt(skip=skip), dealt()[skip:])
-
-
-def test_windows_before_are_not_even_measured():
-  measured = []
-
-  def lengths_of(numbers):
-    tf.py_function(lambda n: measured.extend(n.numpy().tolist()), [numbers], [])
-    return tf.ones_like(numbers)
-
-  dataset = deal_by_length(tf.data.Dataset.range(1000), lengths_of, 4, 40, 1, 801)
-  next(iter(dataset))
-  assert min(measured) == 800
-
-
-def test_one_window_is_read_for_the_first_record():
-  read = tf.Variable(0, dtype=tf.int64)
-  records = tf.data.Dataset.range(1000).map(lambda n: read.assign(n))
-  options = tf.data.Options()
-  options.autotune.enabled = False  # What TensorFlow reads ahead by itself depends on time.
-  options.experimental_optimization.apply_default_optimizations = False
-  next(iter(deal_by_length(records, lambda n: n, 4, 40, 1).with_options(options)))
-  assert int(read) == 39
-
-
-def test_seeds_differ_and_may_be_large():
-  assert not np.array_equal(dealt(seed=1), dealt(seed=2))
-  assert sorted(dealt(seed=2**40)) == list(range(1000))
 
 
 def test_windows_grow_with_the_data_up_to_fifty_batches():

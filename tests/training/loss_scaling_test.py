@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import run_pretraining
-from bert.checkpoints import finding, reading
+from bert.checkpoints import finding
 from bert.model import variables as vs
 from bert.optimization import create_optimizer
 from bert.training import loss_scaling
 from bert.training.estimator import Estimator, RunConfig, TrainingDivergedError
-from bert.training.learning_rates import learning_rate_at
 from bert.training.loss_scaling import GOOD_STEPS, SCALE, SKIPPED_STEPS, LossScale, after_step
 from tests.kit import tiny_pretraining, toy_training
 from tests.kit.event_files import scalars_in
-from tests.kit.script_runs import Script, assert_same_values, tensors
+from tests.kit.script_runs import assert_same_values, tensors
 from tests.kit.toy_training import PARAMS, train_input_fn
 from tools import several_devices
 
@@ -95,21 +93,6 @@ def test_a_step_that_overflows_changes_no_weight_and_halves_the_scale(straight):
   assert values["global_step"] == 9
 
 
-@pytest.mark.mutation("bert.optimization:_apply_if", "is_finite -> tf.constant(True)")
-def test_a_skipped_step_leaves_weights_and_slots_alone(tmp_path):
-  model = make(tmp_path, overflows=(2,), save_checkpoints_steps=1)
-  model.train(train_input_fn, 3)
-  before, after = (tensors(str(tmp_path / f"model.ckpt-{step}")) for step in (2, 3))
-  assert_same_values(*(without(v, {*STATE, "global_step"}) for v in (before, after)))
-  assert (before["global_step"], after["global_step"]) == (2, 3)
-
-
-def test_the_schedule_and_the_data_go_on_as_if_nothing_were_skipped(straight):
-  rates = [scalars_in(straight)[step]["learning_rate"] for step in range(1, 10)]
-  np.testing.assert_array_equal(rates, learning_rate_at(tf.range(9), 0.1, 100, 4))
-  assert reading.read_state(finding.latest(str(straight)))["run"]["examples"] == 36
-
-
 @pytest.mark.ci
 def test_stopped_and_resumed_it_ends_with_the_same_bits(straight, tmp_path):
   for steps in (3, 6, 9):  # the third step is a skipped one
@@ -135,14 +118,6 @@ def test_without_overflow_it_trains_as_without_a_scale(tmp_path):
   assert scaled.keys() - plain.keys() == STATE
   # A power of two is no rounding.
   assert_same_values(without(scaled, STATE), plain)
-
-
-def test_parts_of_a_batch_are_skipped_together(tmp_path):
-  config = {"save_checkpoints_steps": 1, "gradient_accumulation_steps": 2}
-  make(tmp_path, overflows=(1,), **config).train(train_input_fn, 2)
-  before, after = (tensors(str(tmp_path / f"model.ckpt-{step}")) for step in (1, 2))
-  assert_same_values(*(without(v, {*STATE, "global_step"}) for v in (before, after)))
-  assert after[SKIPPED_STEPS] == 1
 
 
 def test_gradients_that_no_scale_makes_finite_stop_the_run(tmp_path):
@@ -184,34 +159,6 @@ def test_a_run_may_change_to_float16_and_back(tmp_path):
 @pytest.fixture(scope="module")
 def flags(tmp_path_factory):
   return tiny_pretraining.flags_of_model(tmp_path_factory.mktemp("model"))
-
-
-@pytest.mark.ci
-def test_a_script_trains_in_float16(flags, tmp_path):
-  """Products in float16, variables in float32."""
-  script = Script(run_pretraining)
-  losses = {}
-  for dtype in ("float16", "float32"):
-    out = tmp_path / dtype
-    script.run_well(**flags, output_dir=out, do_train=True, dtype=dtype, save_summary_steps=1)
-    losses[dtype] = [scalars_in(out)[step]["loss"] for step in (1, 2, 3)]
-  np.testing.assert_allclose(losses["float16"], losses["float32"], rtol=5e-3)
-  assert losses["float16"] != losses["float32"]
-  half, full = newest(tmp_path / "float16"), newest(tmp_path / "float32")
-  assert half.keys() - full.keys() == STATE
-  assert {value.dtype for value in full.values()} == {np.dtype("float32"), np.dtype("int64")}
-  assert all(half[name].dtype == full[name].dtype for name in full)
-
-
-@pytest.mark.ci
-def test_a_scale_that_is_too_large_for_float16_comes_down(flags, tmp_path, monkeypatch):
-  monkeypatch.setitem(loss_scaling.INITIAL_VALUES, SCALE, 2.0**24)
-  values = {**flags, "output_dir": tmp_path, "num_train_steps": 12, "save_summary_steps": 1}
-  Script(run_pretraining).run_well(**values, do_train=True, dtype="float16")
-  written = [scalars_in(tmp_path)[step] for step in range(1, 13)]
-  assert 1 <= written[-1]["skipped_steps"] < 12
-  assert written[-1]["loss_scale"] == 2.0 ** (24 - written[-1]["skipped_steps"])
-  assert written[0]["loss"] > written[-1]["loss"]  # it has learnt all the same
 
 
 # ---------------------------------------------------------------------------------------------

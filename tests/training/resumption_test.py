@@ -64,13 +64,6 @@ def test_a_run_of_a_flag_that_is_gone_is_refused(tmp_path, kind, flag, usual, ot
     make(tmp_path / str(other)).train(train_input_fn, 2)
 
 
-def test_one_estimator_goes_on_like_two(tmp_path):
-  model = make(tmp_path / "a")
-  model.train(train_input_fn, 3).train(train_input_fn, 6)
-  make(tmp_path / "b").train(train_input_fn, 6)
-  assert_same_tensors(*(finding.latest(str(tmp_path / x)) for x in "ab"))
-
-
 @pytest.mark.mutation("bert.training.resumption:check_same_run", "guard")
 def test_another_model_is_refused_and_other_settings_only_told(tmp_path, caplog):
   facts = {"fingerprint": {"hidden_size": 4, "labels": ("0", "1")}, "informative": {"epochs": 3}}
@@ -186,16 +179,6 @@ def test_the_first_checkpoint_is_written_while_the_first_step_is_computed(tmp_pa
   assert not np.array_equal(first["toy/kernel"], last["toy/kernel"])
 
 
-def test_a_first_checkpoint_that_cannot_be_written_ends_the_run(tmp_path, monkeypatch):
-  def fail(*_, **__):
-    raise bundle_files.CheckpointError("the disk is full")
-
-  monkeypatch.setattr(saving, "save", fail)
-  with pytest.raises(bundle_files.CheckpointError, match="the disk is full"):
-    make(tmp_path).train(train_input_fn, 5)
-  assert finding.latest(str(tmp_path)) is None
-
-
 def test_evaluation_takes_the_path_then_the_newest_then_init(tmp_path):
   model = make(tmp_path, save_checkpoints_steps=5)
   model.train(train_input_fn, 10)
@@ -209,24 +192,6 @@ def test_evaluation_takes_the_path_then_the_newest_then_init(tmp_path):
   resave(tmp_path, 10, drop=lambda name: name == "toy/bias")
   with pytest.raises(bundle_files.CheckpointError, match="toy/bias: not in the checkpoint"):
     make(tmp_path).evaluate(eval_input_fn)  # and not with a random bias
-
-
-def test_training_from_scratch_forgets_what_was_evaluated(tmp_path):
-  make(tmp_path / "source", seed=1).train(train_input_fn, 4)
-  model = make(tmp_path / "a", keep_checkpoint_max=0)
-  model.evaluate(eval_input_fn, checkpoint_path=str(tmp_path / "source"))
-  model.train(train_input_fn, 2)
-  make(tmp_path / "b", keep_checkpoint_max=0).train(train_input_fn, 2)
-  assert_same_tensors(*(str(tmp_path / x / "model.ckpt-0") for x in "ab"))
-
-
-def test_variables_by_name(tmp_path):
-  model = make(tmp_path)
-  model.train(train_input_fn, 2)
-  assert "toy/kernel/adam_v" in model.get_variable_names()
-  np.testing.assert_array_equal(
-    model.get_variable_value("toy/kernel"), model.store.variables["toy/kernel"].numpy()
-  )
 
 
 def test_an_init_checkpoint_that_is_evaluated_reports_its_step(tmp_path):

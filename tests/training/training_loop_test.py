@@ -1,10 +1,7 @@
 """What happens between training steps: evaluation, divergence, signals, logs."""
 
-import itertools
-import logging
 import multiprocessing
 import os
-import re
 import signal
 import sys
 import time
@@ -15,15 +12,12 @@ import tensorflow as tf
 
 from bert.checkpoints import finding, reading
 from bert.model import variables as vs
-from bert.training import progress
-from bert.training.estimator import Estimator, EvalSpec, ModeKeys, RunConfig
-from bert.training.training_data import TrainingData
+from bert.training.estimator import Estimator, EvalSpec, ModeKeys
 from bert.training.training_loop import EXIT_CODE_SIGTERM, TrainingDivergedError
 from tests.kit.event_files import scalars_in
 from tests.kit.script_runs import assert_same_tensors, tensors
 from tests.kit.toy_training import (
   eval_input_fn,
-  examples,
   make,
   model_fn,
   toy_train_op,
@@ -60,22 +54,6 @@ def test_best_weights_are_kept(tmp_path):
   assert best.keys() == {"global_step", "toy/bias", "toy/embeddings", "toy/kernel"}
   for name in best:
     np.testing.assert_array_equal(best[name], whole[name])
-
-
-def test_an_endless_set_is_evaluated_for_some_batches(tmp_path):
-  def endless(params):
-    return eval_input_fn(params).repeat()
-
-  spec = EvalSpec(endless, 3, "eval_loss", higher_is_better=False, steps=2)
-  make(tmp_path).train(train_input_fn, 3, spec)
-  expected = make(tmp_path).evaluate(endless, steps=2)
-  assert scalars_in(tmp_path / "eval")[3]["eval_loss"] == pytest.approx(expected["eval_loss"])
-  assert expected["eval_ids"] == sum(row["input_ids"].sum() for row in examples(8))
-
-
-def test_lower_can_be_better(tmp_path):
-  scripted(tmp_path).train(train_input_fn, 5, scripted_eval_spec(higher_is_better=False))
-  assert finding.latest(str(tmp_path / "best")).endswith("-1")
 
 
 def test_patience_ends_training_and_survives_a_resumption(tmp_path, caplog):
@@ -150,16 +128,6 @@ def test_the_batch_of_a_loss_that_is_not_finite_is_saved(tmp_path, steps_per_loo
     assert sorted(saved.files) == ["input_ids", "label_ids", "name"]
     for name in saved.files:
       np.testing.assert_array_equal(saved[name], expected[name].numpy().astype(saved[name].dtype))
-
-
-@pytest.mark.mutation("bert.training.training_loop:Training._save_batch", "except Exception")
-def test_a_batch_that_cannot_be_saved_hides_no_divergence(tmp_path, monkeypatch):
-  def full(*args):
-    raise OSError("No space left on device")
-
-  monkeypatch.setattr(TrainingData, "save_batch", full)
-  with pytest.raises(TrainingDivergedError, match=r"of step 1 is inf.*not be saved \(No space"):
-    make(tmp_path, {"scale": np.inf}).train(train_input_fn, 2)
 
 
 def train_with_a_signal(folder, number):
@@ -253,46 +221,6 @@ def ids_per_example(features):
   return {"ids_per_example": tf.reduce_mean(counts)}
 
 
-@pytest.mark.parametrize(
-  "config",
-  [
-    {"gradient_accumulation_steps": 2},
-    *(pytest.param(c, marks=pytest.mark.ci) for c in ({}, {"steps_per_loop": 10})),
-  ],
-)
-def test_costly_summaries_are_computed_only_where_they_are_written(tmp_path, caplog, config):
-  """And what is written is the value of that very step."""
-  computed = []
-
-  def summaries(features):
-    def costly():
-      tf.py_function(lambda ids: computed.append(int(ids.numpy().sum())), [ids], [])
-      return tf.cast(tf.reduce_sum(ids), tf.float64)
-
-    ids = features["input_ids"]
-    return {"costly": costly, **ids_per_example(features)}
-
-  with caplog.at_level("INFO", logger="absl"):
-    model = make_reporting(tmp_path, summaries, save_summary_steps=4, log_every_steps=3, **config)
-    model.train(train_input_fn, 10)
-  parts = config.get("gradient_accumulation_steps", 1)
-  batches = train_input_fn({"seed": 12345, "skip_examples": 0, "batch_size": 4}).take(10)
-  sums = [float(batch["input_ids"].numpy().sum()) / parts for batch in batches]
-  assert len(computed) == 6 * parts  # In steps 3, 6 and 9, 4 and 8, and the last.
-  written = scalars_in(tmp_path)
-  assert {step: values["costly"] for step, values in written.items()} == {
-    step: sums[step - 1] for step in (4, 8, 10)
-  }
-  lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
-  assert [line.split(", ")[2] for line in lines] == [
-    f"costly {sums[step - 1]:.4g}" for step in (3, 6, 9, 10)
-  ]
-  assert all("learning_rate 0.0" in line for line in lines)
-  # With several steps in a call, the first speed is unknown: that call has compiled.
-  known = lines if config.get("steps_per_loop", 1) == 1 else lines[1:]
-  assert [line for line in lines if " ids/s, " in line] == known
-
-
 @pytest.mark.parametrize("steps_per_loop", [1, 3])
 def test_rates_count_every_step(tmp_path, steps_per_loop):
   """Not only the one whose scalars are written: sequences differ in length."""
@@ -310,78 +238,9 @@ def test_rates_count_every_step(tmp_path, steps_per_loop):
   assert written["ids/sec"] / written["examples/sec"] == pytest.approx(sum(counts) / 24, rel=1e-5)
 
 
-def test_unknown_names_to_report_are_refused(tmp_path):
-  with pytest.raises(ValueError, match=r"'costly', .* loss, learning_r"):
-    make_reporting(tmp_path, ids_per_example).train(train_input_fn, 1)
-
-
 def test_plain_lines_where_there_is_no_terminal(tmp_path, caplog):
   with caplog.at_level("INFO", logger="absl"):
     make(tmp_path, log_every_steps=2).train(train_input_fn, 5)
   lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("step ")]
   assert [line.split(",")[0] for line in lines] == ["step 2/5", "step 4/5", "step 5/5"]
   assert all("examples/s" in line and "loss" in line and "left" in line for line in lines)
-
-
-def test_a_bar_on_a_terminal(tmp_path, capfd):
-  make(tmp_path, show_progress=True).train(train_input_fn, 5)
-  shown = capfd.readouterr().err
-  assert "5/5" in shown
-  assert "loss=" in shown
-  assert "examples_per_s=" in shown
-
-
-@pytest.mark.ci
-def test_messages_stand_above_the_bar(tmp_path, capfd, caplog):
-  caplog.set_level("INFO", logger="absl")
-  handler = logging.StreamHandler(sys.stderr)
-  logging.getLogger().addHandler(handler)
-  try:
-    make(tmp_path, show_progress=True, save_checkpoints_steps=2).train(train_input_fn, 6)
-  finally:
-    logging.getLogger().removeHandler(handler)
-  shown = capfd.readouterr().err
-  assert shown.count("Saved ") >= 3
-  assert not re.search(r"[^\r\n]Saved ", shown), shown
-
-
-def test_speed_and_time_left_do_not_count_what_was_compiled(monkeypatch, caplog):
-  """Also after a resumption, where the first steps are few and the compilation is as long."""
-  now = itertools.count(100)
-  monkeypatch.setattr(progress.time, "perf_counter", lambda: float(next(now)))
-  shown = progress.Progress(RunConfig("unused", log_every_steps=1, show_progress=False), 50, 60)
-  with caplog.at_level("INFO", logger="absl"):
-    for step, seconds in ((52, 30.0), (53, 31.0), (54, 32.0), (60, 38.0)):
-      totals = progress.Totals(seconds, {"global_step/sec": step, "examples/sec": step * 8})
-      shown.update(step, totals, {"loss": 1.0})
-  assert [record.getMessage() for record in caplog.records] == [
-    "step 52/60, loss 1.0000",
-    "step 53/60, loss 1.0000, 8.0 examples/s, 00:07 left",
-    "step 54/60, loss 1.0000, 8.0 examples/s, 00:06 left",
-    "step 60/60, loss 1.0000, 8.0 examples/s, 00:00 left",
-  ]
-
-
-def test_evaluations_of_a_run_are_one_event_file_with_each_step_once(tmp_path):
-  """With the best step once more at the end, the curve in TensorBoard would turn back."""
-  spec = EvalSpec(eval_input_fn, 2, "eval_loss", higher_is_better=False)
-  model = make(tmp_path)
-  model.train(train_input_fn, 6, spec)
-  best = finding.latest(str(tmp_path / "best"))
-  model.evaluate(eval_input_fn, checkpoint_path=best)
-  make(tmp_path).evaluate(eval_input_fn)
-  [path] = (tmp_path / "eval").iterdir()
-  events = [e for e in tf.compat.v1.train.summary_iterator(str(path)) if e.HasField("summary")]
-  steps = [event.step for event in events if event.summary.value[0].tag == "eval_loss"]
-  assert steps == [2, 4, 6]
-
-
-def test_the_best_by_another_metric_is_no_measure(tmp_path, caplog):
-  scripted(tmp_path).train(train_input_fn, 2, scripted_eval_spec(patience=1))
-  spec = EvalSpec(eval_input_fn, 1, "eval_loss", higher_is_better=False, patience=1)
-  with caplog.at_level("INFO", logger="absl"):
-    scripted(tmp_path).train(train_input_fn, 3, spec)
-  assert "The best was that by scripted, now by eval_loss." in caplog.text
-  run_state = reading.read_state(str(tmp_path / "model.ckpt-3"))["run"]
-  assert (run_state["best_metric"], run_state["best_step"]) == ("eval_loss", 3)
-  assert run_state["best_value"] == scalars_in(tmp_path / "eval")[3]["eval_loss"]

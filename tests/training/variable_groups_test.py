@@ -52,11 +52,6 @@ def test_rates_of_albert_decay_from_group_to_group():
   assert list(multipliers.values()) == [0.25, 0.25, 0.5, 1.0, 1.0, 3.0]
 
 
-def test_the_pooler_lies_between_top_layer_and_head():
-  multipliers = learning_rate_multipliers(ALBERT, 0.5, top_power=2)
-  assert list(multipliers.values()) == [0.0625, 0.0625, 0.125, 0.25, 0.5, 1.0]
-
-
 @pytest.mark.parametrize(
   ("names", "what", "selected"),
   [
