@@ -62,7 +62,10 @@ GOLDEN = {
 }
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize(
+  "name",
+  ["sample_default", "wiki_64_wwm", pytest.param("wiki_128", marks=pytest.mark.ci)],
+)
 def test_records_of_the_original(name, golden_dir, data_dir, released_vocab_file, tmp_path):
   folder = golden_dir / "pretraining_data"
   text = data_dir / "corpus/sample_text.txt" if name == "sample_default" else folder / "corpus.txt"

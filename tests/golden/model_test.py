@@ -202,7 +202,10 @@ def assert_same_checkpoint(script, folder, step):
       np.testing.assert_allclose(ours[name], values, rtol=0, atol=atol, err_msg=name)
 
 
-@pytest.mark.parametrize("script", ["run_pretraining", "run_classifier", "run_squad"])
+@pytest.mark.parametrize(
+  "script",
+  ["run_pretraining", "run_classifier", pytest.param("run_squad", marks=pytest.mark.ci)],
+)
 def test_training_steps(script, tmp_path):
   end = END if script == "run_pretraining" else STEPS
   train(script, tmp_path, end)
@@ -210,6 +213,7 @@ def test_training_steps(script, tmp_path):
     assert_same_checkpoint(script, tmp_path, step)
 
 
+@pytest.mark.ci
 def test_a_checkpoint_of_tensorflow_1_is_resumed(tmp_path):
   for path in FOLDER.glob(f"run_pretraining.ckpt-{STEPS}.*"):
     shutil.copy(path, tmp_path / path.name.replace("run_pretraining", "model"))

@@ -74,8 +74,8 @@ def shares(masks):
 
 
 def test_single_tokens():
-  ids, lengths, candidates, _ = sequences(2000, 128, [1], tokens=128)
-  masks = draw_masks(ids, lengths, candidates, candidates, keys_of(2000), settings())
+  ids, lengths, candidates, _ = sequences(1000, 128, [1], tokens=128)
+  masks = draw_masks(ids, lengths, candidates, candidates, keys_of(1000), settings())
   check_form(ids, lengths, candidates, masks)
   assert masks.weights.sum() / lengths.sum() == pytest.approx(0.15, abs=0.003)
   assert shares(masks) == pytest.approx((0.8, 0.1, 0.1), abs=0.01)

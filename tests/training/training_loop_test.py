@@ -159,7 +159,9 @@ def train_with_a_signal(folder, number):
 
 
 @pytest.mark.mutation("bert.training.training_loop:Training.run", "set _finished")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+  "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.ci)]
+)
 def test_a_signal_saves_and_leaves_and_the_run_goes_on_exactly(tmp_path, number):
   process = multiprocessing.get_context("spawn").Process(
     target=train_with_a_signal, args=(tmp_path / "a", number)
