@@ -12,7 +12,6 @@ element of the list that it represents: the random draws, and so the order, are 
 
 import array
 import contextlib
-import dataclasses
 import mmap
 import random
 import tempfile
@@ -24,17 +23,37 @@ from bert.tokenization import convert_by_vocab
 _BUFFERED = 1 << 16  # integers; at most half a megabyte for each file that is being filled
 
 
-@dataclasses.dataclass(eq=False)
 class TrainingInstance:
-  """A pair of segments with its masks."""
+  """A pair of segments with its masks.
 
-  tokens: Sequence[str]  # with [CLS], [SEP] and [MASK]
-  segment_ids: Sequence[int]  # 0 or 1 for each token
-  masked_lm_positions: Sequence[int]  # ascending
-  masked_lm_labels: Sequence[str]  # the original tokens at these positions
-  is_random_next: bool  # whether the second segment comes from another place
-  # ALBERT only: 1 for each token that begins a word.
-  token_boundary: Sequence[int] | None = dataclasses.field(default=None, repr=False)
+  Attributes:
+    tokens: with [CLS], [SEP] and [MASK].
+    segment_ids: 0 or 1 for each token.
+    masked_lm_positions: ascending.
+    masked_lm_labels: the original tokens at these positions.
+    is_random_next: whether the second segment comes from another place.
+    token_boundary: ALBERT only, else None: 1 for each token that begins a word.
+  """
+
+  def __init__(
+    self,
+    tokens,
+    segment_ids,
+    masked_lm_positions,
+    masked_lm_labels,
+    is_random_next,
+    token_boundary=None,
+  ):
+    self.tokens = tokens
+    self.segment_ids = segment_ids
+    self.is_random_next = is_random_next
+    self.masked_lm_positions = masked_lm_positions
+    self.masked_lm_labels = masked_lm_labels
+    self.token_boundary = token_boundary
+
+  def __repr__(self):
+    names = ("tokens", "segment_ids", "is_random_next", "masked_lm_positions", "masked_lm_labels")
+    return f"TrainingInstance({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
   def ids(self, tokenizer) -> tuple[list[int], list[int]]:
     """Returns the ids of `tokens` and of `masked_lm_labels`."""

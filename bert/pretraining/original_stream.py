@@ -113,7 +113,7 @@ def instances_of_document(
   )
   for pair in pairs:
     tokens, segment_ids = pair.with_special_tokens()
-    boundary = word_starts and [int(token in word_starts) for token in tokens]
+    boundary = [int(token in word_starts) for token in tokens] if word_starts else None
     masked, positions, labels = mask(tokens, masking)
     yield TrainingInstance(masked, segment_ids, positions, labels, pair.is_random_next, boundary)
 
