@@ -17,7 +17,6 @@ runs are not repeated, and runs of other settings are refused.
 
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
-import dataclasses
 import functools
 import itertools
 import math
@@ -37,9 +36,10 @@ from bert.scripts import (
   run_states,
   shared_flags,
 )
-from bert.sweeps import glue_runs, glue_sweep
-from bert.sweeps.glue_runs import DIAGNOSTIC, TASKS, GridRun
+from bert.sweeps import glue
+from bert.sweeps.glue import DIAGNOSTIC, TASKS
 from bert.sweeps.glue_sweep import GlueSweep
+from bert.sweeps.outcomes import Run
 
 FLAGS = flags.FLAGS
 
@@ -114,7 +114,9 @@ def main(_, further_flags: Sequence[str] = ()) -> int:
   tasks = choose_tasks()
   output_folder.prepare(FLAGS.output_dir)
   runs = plan_runs(tasks, {**settings, **run_states.identities_of_model(own)})
-  return GlueSweep(sweep_options(), tasks, runs, flags_of_runs).carry_out()
+  options = {"parallel": FLAGS.parallel_runs, "gpus": FLAGS.gpus, "with_page": FLAGS.report}
+  folder, do_predict = FLAGS.output_dir, FLAGS.do_predict
+  return GlueSweep(tasks, runs, flags_of_runs, folder, do_predict, **options).carry_out()
 
 
 def check_flags() -> None:
@@ -187,23 +189,23 @@ def choose_tasks() -> dict[str, str]:
     UsageError: `--tasks` names one that GLUE does not have.
     ValueError: `--glue_dir` lacks a task that is asked for, or all.
   """
-  known = {glue_runs.plain(name): name for name in (*TASKS, DIAGNOSTIC.name)}
+  known = {glue.plain(name): name for name in (*TASKS, DIAGNOSTIC.name)}
   for word in FLAGS.tasks or ():
-    if glue_runs.plain(word) not in known:
+    if glue.plain(word) not in known:
       raise command_line.UsageError(f"--tasks: {word} is not one of {', '.join(known.values())}.")
-  asked = [known[glue_runs.plain(word)] for word in FLAGS.tasks or known]
+  asked = [known[glue.plain(word)] for word in FLAGS.tasks or known]
   if FLAGS.glue_dir == "download":
     from bert.tasks import public_data
 
     download = public_data.download_task_data
     return {name: download(name) for name in known.values() if name in asked}
-  found = glue_runs.find_tasks(FLAGS.glue_dir)
+  found = glue.find_tasks(FLAGS.glue_dir)
   if FLAGS.tasks and (missing := [name for name in asked if name not in found]):
     raise ValueError(f"--glue_dir={FLAGS.glue_dir} does not have {', '.join(missing)}.")
   return {name: path for name, path in found.items() if name in asked}
 
 
-def plan_runs(tasks: Mapping[str, str], settings: Mapping) -> list[GridRun]:
+def plan_runs(tasks: Mapping[str, str], settings: Mapping) -> list[Run]:
   """Returns the grid: task by task, setting by setting, the seeds of a setting one after another.
 
   Args:
@@ -212,20 +214,14 @@ def plan_runs(tasks: Mapping[str, str], settings: Mapping) -> list[GridRun]:
   """
   runs = []
   for task in (name for name in tasks if name in TASKS):
-    data = glue_runs.identity_of_data(TASKS[task], tasks[task])
+    data = glue.identity_of_data(TASKS[task], tasks[task])
     grid = itertools.product(*map(numbers_of_flag, ("learning_rates", "epochs", "seeds")))
     for rate, epochs, seed in grid:
-      folder = os.path.join(FLAGS.output_dir, task, glue_runs.folder_name(rate, epochs, seed))
+      folder = os.path.join(FLAGS.output_dir, task, glue.folder_name(rate, epochs, seed))
       own = {"learning_rate": rate, "num_train_epochs": epochs, "seed": seed, "data": data}
       all_settings = {**settings, **own}
-      runs.append(GridRun(seed, folder, all_settings, task=task, learning_rate=rate, epochs=epochs))
+      runs.append(Run(seed, folder, all_settings, task, glue.setting_of(rate, epochs)))
   return runs
-
-
-def sweep_options() -> glue_sweep.Options:
-  """Returns the flags of the sweep itself."""
-  names = [field.name for field in dataclasses.fields(glue_sweep.Options)]
-  return glue_sweep.Options(**{name: FLAGS[name].value for name in names})
 
 
 def start(argv: Sequence[str] | None = None) -> None:

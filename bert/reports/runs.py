@@ -90,6 +90,14 @@ class Runs:
   examples: tuple[Examples, Examples] | None = None
 
 
+class Summaries(NamedTuple):
+  """Statistics of the runs of a setting that have finished, those that failed among them or not."""
+
+  setting: str
+  with_failed: bool
+  of_metrics: Sequence[Summary | None]
+
+
 class Row(NamedTuple):
   """A line of numbers below those of the runs."""
 
@@ -104,6 +112,7 @@ class Group(NamedTuple):
   entries: Sequence[Entry]
   metrics: Sequence[str]
   decimals: Sequence[int]  # of the numbers of each metric
+  summaries: Sequence[Summaries]
   rows: Sequence[Row]
   best: Entry | None
   best_summary: Summary | None  # of the scores of the runs that share the best one's setting
@@ -148,6 +157,7 @@ def contents(runs: Runs, most_cases: int) -> dict[str, Any]:
     "value_name": value_name,
     "sentences": sentences,
     "notes": notes,
+    "hint": "" if runs.is_comparison and len(runs.entries) == 2 else _hint(groups),
     "differing": differing(runs.entries) if runs.is_comparison else {},
     "curves": charts.learning_curves(*curves[:_MOST_CURVES]),
     "num_curves": min(len(curves), _MOST_CURVES),
@@ -156,6 +166,17 @@ def contents(runs: Runs, most_cases: int) -> dict[str, Any]:
     "spread": spread,
     "best": groups[0].best if len(groups) == 1 else None,
   }
+
+
+def _hint(groups: Sequence[Group]) -> str:
+  return _HINT if any(group.rows for group in groups) else ""
+
+
+_HINT = (
+  "SD is the standard deviation of a sample. The 95 % interval is that of the mean by Student’s t: "
+  "it is about runs with other seeds on these data, not about other examples. The best run was "
+  "chosen by this set, so its score is too high to expect elsewhere; the mean is not."
+)
 
 
 def figure(value: float | None, decimals: int) -> str:
@@ -203,15 +224,17 @@ def _group(runs: Runs, name: str) -> Group:
     decimals_of(metric, [each.results[metric] for each in entries if metric in each.results])
     for metric in metrics
   ]
+  summaries = list(_summaries(entries, metrics))
   if runs.is_comparison and len(entries) == 2:
     rows = [_difference(entries, metrics)]
   else:
-    rows = list(_summary_rows(entries, metrics, decimals))
+    has_settings = len({each.setting for each in entries}) > 1
+    rows = [row for each in summaries for row in _rows(each, decimals, has_settings)]
   best = next((each for each in entries if each.is_best), None)
   alike = [each for each in entries if best and each.setting == best.setting]
   scores = [each.score for each in alike if each.results]
   summary = run_statistics.summarize(scores) if scores else None
-  return Group(name, entries, metrics, decimals, rows, best, summary)
+  return Group(name, entries, metrics, decimals, summaries, rows, best, summary)
 
 
 def _difference(entries: Sequence[Entry], metrics: Iterable[str]) -> Row:
@@ -224,29 +247,33 @@ def _difference(entries: Sequence[Entry], metrics: Iterable[str]) -> Row:
   return Row("difference", cells)
 
 
-def _summary_rows(
-  entries: Sequence[Entry], metrics: Sequence[str], decimals: Sequence[int]
-) -> Iterable[Row]:
-  """Yields mean and spread of the runs of each setting that has several."""
-  settings = list(dict.fromkeys(each.setting for each in entries))
-  for setting in settings:
+def _summaries(entries: Sequence[Entry], metrics: Sequence[str]) -> Iterable[Summaries]:
+  """Yields the statistics of the runs of each setting that has several."""
+  for setting in dict.fromkeys(each.setting for each in entries):
     finished = [each for each in entries if each.setting == setting and each.results]
-    if len(finished) < 2:
-      continue
     others = [each for each in finished if not each.collapsed]
-    groups = [(finished, "", list(_STATISTICS))]
-    if 0 < len(others) < len(finished):
-      groups.append((others, ", without failed runs", ["mean", "SD"]))
-    for members, words, names in groups:
-      columns = list(zip(_summaries(members, metrics), decimals, strict=True))
-      if len(settings) > 1:
-        cells = [spread(*each) for each in columns]
-        yield Row(f"mean ± SD, {setting}{words}", cells)
-        continue
-      for name in names:
-        value_of = _STATISTICS[name]
-        cells = [figure(value_of(each) if each else None, digits) for each, digits in columns]
-        yield Row(f"{name}{words}", cells)
+    if len(finished) > 1:
+      yield Summaries(setting, True, [_summary(finished, name) for name in metrics])
+      if 0 < len(others) < len(finished):
+        yield Summaries(setting, False, [_summary(others, name) for name in metrics])
+
+
+def _summary(entries: Sequence[Entry], metric: str) -> Summary | None:
+  values = [each.results[metric] for each in entries if metric in each.results]
+  return run_statistics.summarize(values) if values else None
+
+
+def _rows(found: Summaries, decimals: Sequence[int], has_settings: bool) -> Iterable[Row]:
+  """Yields mean and spread: a row for each statistic, or one row for each of several settings."""
+  columns = list(zip(found.of_metrics, decimals, strict=True))
+  words = "" if found.with_failed else ", without failed runs"
+  if has_settings:
+    yield Row(f"mean ± SD, {found.setting}{words}", [spread(*each) for each in columns])
+    return
+  for name in _STATISTICS if found.with_failed else ("mean", "SD"):
+    value_of = _STATISTICS[name]
+    cells = [figure(value_of(each) if each else None, digits) for each, digits in columns]
+    yield Row(f"{name}{words}", cells)
 
 
 _STATISTICS: dict[str, Callable[[Summary], float | None]] = {
@@ -257,14 +284,6 @@ _STATISTICS: dict[str, Callable[[Summary], float | None]] = {
   "lowest": lambda each: each.minimum,
   "highest": lambda each: each.maximum,
 }
-
-
-def _summaries(entries: Iterable[Entry], metrics: Iterable[str]) -> list[Summary | None]:
-  found = []
-  for name in metrics:
-    values = [each.results[name] for each in entries if name in each.results]
-    found.append(run_statistics.summarize(values) if values else None)
-  return found
 
 
 def spread(summary: Summary | None, decimals: int) -> str:
@@ -426,8 +445,10 @@ def numbers(shown: dict[str, Any]) -> dict[str, Any]:
       {**{name: getattr(each, name) for name in names}, "results": dict(each.results)}
       for each in runs.entries
     ],
+    "groups": [_numbers_of_group(each) for each in shown["groups"]],
     "averages": dict(runs.averages),
     "problems": list(runs.problems),
+    "notes": list(runs.notes),
     "differing": shown["differing"],
   }
   if examples:
@@ -439,6 +460,16 @@ def numbers(shown: dict[str, Any]) -> dict[str, Any]:
       "became_right": [_numbers_of(each) for each in examples["changes"][1]["cards"]],
     }
   return found
+
+
+def _numbers_of_group(group: Group) -> dict[str, Any]:
+  summaries = []
+  for each in group.summaries:
+    pairs = zip(group.metrics, each.of_metrics, strict=True)
+    of_metrics = {name: dataclasses.asdict(summary) for name, summary in pairs if summary}
+    summaries.append({**each._asdict(), "of_metrics": of_metrics})
+  best = group.best and group.best.folder
+  return {"name": group.name, "best": best, "summaries": summaries}
 
 
 def _numbers_of(card: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ report_pages.write(["/tmp/mrpc_1", "/tmp/mrpc_2"], "mrpc.html", Chosen(max_examp
 
 import os
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bert.figures import training_curves
@@ -19,11 +19,11 @@ from bert.reports.subject import Subject
 from bert.scripts import command_line, run_files, run_report, run_subject
 from bert.scripts.run_report import FILE
 from bert.scripts.run_subject import Chosen
-from bert.tasks import kinds
 
 _RESULTS = "results.json"
-# Names in `results.json` that tell the results of seeds, and those of tasks, from other files.
-_OF_SEEDS, _OF_TASKS = {"runs", "metrics", "best_seed"}, {"tasks", "missing_tasks"}
+# Names that tell these results from other files.
+_NAMES = {"title", "runs", "groups", "averages", "problems", "notes"}
+_OF_EARLIER_VERSIONS = ({"runs", "metrics", "best_seed"}, {"tasks", "missing_tasks"})
 
 
 def folders_of(words: Sequence[str]) -> list[str]:
@@ -103,108 +103,42 @@ def _link(folder: str, page: str) -> str:
 
 
 def results_of(folder: str) -> dict[str, Any]:
-  """Reads the results of a sweep; empty of another directory."""
-  found = json_files.read_if_there(os.path.join(folder, _RESULTS), "Remove it.")
-  is_sweep = any(names <= set(found) for names in (_OF_SEEDS, _OF_TASKS))
-  return found if is_sweep else {}
+  """Reads the results of a sweep; empty of another directory.
+
+  Raises:
+    ValueError: they are of an earlier version.
+  """
+  path = os.path.join(folder, _RESULTS)
+  found = json_files.read_if_there(path, "Remove it.")
+  if any(names <= set(found) for names in _OF_EARLIER_VERSIONS):
+    raise ValueError(
+      f"{path} is of an earlier version. Give the command of its runs once more, which writes it "
+      "anew: finished runs are not repeated."
+    )
+  return found if set(found) >= _NAMES else {}
 
 
 def page_of_sweep(folder: str, page: str) -> str:
   """Returns the page of a sweep.
 
   Args:
-    folder: of all runs. It may have moved since its runs wrote their places down.
+    folder: of all runs.
     page: the file, from which links are relative.
   """
   found = results_of(folder)
-  make = _of_tasks if set(found) >= _OF_TASKS else _of_seeds
-  return runs.render(make(folder, found, page))
-
-
-def _of_seeds(folder: str, found: Mapping[str, Any], page: str) -> Runs:
-  entries = []
-  for run in found["runs"]:
-    path = os.path.join(folder, os.path.basename(run["folder"]))
-    results = run["results"] or {}
-    entries.append(
-      Entry(
-        f"seed {run['seed']}",
-        path,
-        {name: results[name] for name in found["metrics"] if name in results},
-        failure=run["failure"],
-        collapsed=run["collapsed"],
-        seconds=run["seconds"],
-        is_best=run["seed"] == found["best_seed"] and not run["collapsed"],
-        link=_link(path, page),
-        curves=run_subject.curves_of(path) if os.path.isdir(path) else None,
-      )
-    )
-  best = next((each.folder for each in entries if each.is_best), None)
-  flags = run_subject.json_in(best, run_files.FLAGS) if best else {}
-  return Runs(
-    run_subject.title_of(flags, kinds.known_script(found["script"])) or found["script"],
-    folder,
-    entries,
-    problems=found["problems"],
-    command=run_subject.text_in(best, run_files.COMMAND) if best else "",
-  )
-
-
-def _of_tasks(folder: str, found: Mapping[str, Any], page: str) -> Runs:
   entries = [
-    _of_grid(os.path.join(folder, task), task, run, summary.get("best_run"), page)
-    for task, summary in found["tasks"].items()
-    for run in summary["runs"]
+    Entry(**{**run, "folder": os.path.join(folder, run["folder"])}) for run in found["runs"]
   ]
-  names = {
-    "": ("average", "mean"),
-    "With the best seed of each task": ("average", "best"),
-    "Without WNLI": ("average_without_wnli", "mean"),
-  }
-  notes = ["Dev sets, times 100. A score is the mean of a task's metrics."]
-  if found["missing_tasks"]:
-    missing = ", ".join(found["missing_tasks"])
-    notes.append(f"Not in the average: {missing}. It is therefore not GLUE's own.")
-  if "WNLI" not in found["missing_tasks"]:
-    notes.append(
-      "WNLI's dev set repeats training sentences with other labels: few models exceed 56.3."
-    )
-  return Runs(
-    "GLUE",
-    folder,
-    entries,
-    averages={
-      name: 100 * found[average][value]
-      for name, (average, value) in names.items()
-      if average in found
-    },
-    problems=found["problems"],
-    notes=notes,
-  )
-
-
-def _of_grid(folder: str, task: str, run: Mapping[str, Any], best: str | None, page: str) -> Entry:
-  """Returns a run of a grid; results of earlier versions lack steps, seconds, and collapse."""
-  path = os.path.join(folder, os.path.basename(run["folder"]))
-  setting = f"rate {run['learning_rate']:g}, {run['epochs']:g} epochs"
-  results = {}
-  if run["metrics"]:
-    metrics = run["metrics"] if len(run["metrics"]) > 1 else {}
-    results = {name: 100 * value for name, value in {"score": run["score"], **metrics}.items()}
-    if run.get("steps") is not None:
-      results["steps"] = run["steps"]
-  return Entry(
-    f"{setting}, seed {run['seed']}",
-    path,
-    results,
-    group=task,
-    setting=setting,
-    failure=run["failure"],
-    collapsed=run.get("collapsed"),
-    seconds=run.get("seconds"),
-    is_best=run["folder"] == best,
-    link=_link(path, page),
-  )
+  has_tasks = any(each.group for each in entries)
+  for each in entries:
+    each.link = _link(each.folder, page)
+    if not has_tasks and os.path.isdir(each.folder):
+      each.curves = run_subject.curves_of(each.folder)
+  best = next((each.folder for each in entries if each.is_best), None)
+  command = run_subject.text_in(best, run_files.COMMAND) if best else ""
+  names = ("averages", "problems", "notes")
+  values = {name: found[name] for name in names}
+  return runs.render(Runs(found["title"], folder, entries, command=command, **values))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Several runs that differ in their seed, made by one command (`--num_runs`).
 
 Each run is a process of the same script with its own directory, OUTPUT_DIR/seed_N. When all have
-ended, `many_runs_report` compares the results that they wrote.
+ended, the results that they wrote are compared.
 
 A directory continues at any point: a finished run is not repeated, an unfinished one continues from
 its checkpoint, more seeds are added, and other settings are refused. This process does not import
@@ -17,19 +17,24 @@ from typing import Any
 from absl import logging
 
 from bert.io import downloads, filesystem
+from bert.io.wording import counted
+from bert.reports.runs import Runs
 from bert.scripts import (
   command_line,
   flag_groups,
   output_folder,
   path_flags,
+  run_files,
   run_settings,
   run_states,
+  run_subject,
   seeds,
 )
 from bert.scripts.run_settings import RunSettings
-from bert.sweeps import dev_scores, parallel_processes, sweep
-from bert.sweeps.many_runs_report import ManyRunsReport
-from bert.sweeps.sweep import Run, Sweep
+from bert.sweeps import parallel_processes, sweep
+from bert.sweeps.outcomes import Run
+from bert.sweeps.sweep import Sweep
+from bert.tasks import kinds
 from bert.training import hardware
 
 # The beginning of such a line in the log of a run, and how many are repeated.
@@ -133,129 +138,94 @@ def _data_files(settings: RunSettings) -> list[str]:
   return [path for path in found if path and filesystem.is_file(path)]
 
 
-def _done(folder: str) -> set[str]:
-  """Returns the steps of a run that have succeeded, with the settings in its folder."""
-  return set(run_states.read_state(folder).get("done", ()))
-
-
 # ---------------------------------------------------------------------------------------------
 # The work.
 
 
-class ManyRuns(Sweep[Run]):
+class ManyRuns(Sweep):
   """Makes the runs, compares them, and exports the best one."""
 
   def __init__(self, script: str, settings: RunSettings, flags_of_runs: Sequence[str]):
     """Starts nothing; see `main`. The settings have the model's files."""
-    parallel, gpus = settings.parallel_runs, settings.gpus
-    super().__init__(plan(settings), settings.output_dir, parallel, gpus, settings.report)
+    super().__init__(
+      plan(settings),
+      settings.output_dir,
+      [step for step in ("do_train", "do_eval", "do_predict") if settings.get(step)],
+      settings.parallel_runs,
+      settings.gpus,
+      settings.report,
+    )
     self._script = script
     self._settings = settings
     self._flags = flags_of_runs
-    self._wanted = [s for s in ("do_train", "do_eval", "do_predict") if settings.get(s)]
 
-  def _check_folders(self):
-    """Refuses folders of other settings, and a report of runs that do not exist."""
-    for run, why in self.conflicts().items():
-      raise ValueError(
-        f"{run.folder} was made with other settings: {why}. Give the same flags, or another "
-        "--output_dir."
-      )
-    missing = [run.folder for run in self.outcomes if "do_train" not in _done(run.folder)]
+  def _prepare(self):
+    """Refuses also a report of runs that do not exist; marks the folder as one of many runs."""
+    super()._prepare()
+    missing = [run.folder for run in self.outcomes if "do_train" not in self.done(run)]
     if missing and not self._settings.do_train:
       names = ", ".join(map(os.path.basename, missing))
       raise ValueError(
         f"--output_dir={self.output_dir} has no finished {names}: train with --do_train."
       )
-
-  def _run_all(self):
-    self._write_state()
-    if self.make_runs():
-      self._repeat_warnings()
-    if not self.is_stopped:
-      self._export()
-
-  def _report(self):
-    if self._settings.report and "tensorflow" not in sys.modules:
-      # The page reads the curves: on the CPU, since other programs may need the GPU by now.
-      os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-      hardware.start_tensorflow()
-    return ManyRunsReport(self._script, list(self.outcomes.values()), self.problems)
-
-  def _write_state(self) -> None:
-    """Marks the folder as one of many runs."""
     before = run_states.read_state(self.output_dir)
     known = before.get("seeds", [])
     every = [*known, *(run.seed for run in self.outcomes if run.seed not in known)]
     run_states.write_state(self.output_dir, **{**before, "seeds": every})
 
-  # -------------------------------------------------------------------------------------------
-  # Runs.
-
-  def _repeat_warnings(self) -> None:
-    """Logs what the first run warned of: it is about the data of all runs, and lies in its log."""
-    path = os.path.join(next(iter(self.outcomes)).folder, parallel_processes.LOG_FILE)
-    if not os.path.isfile(path):
-      return
-    with open(path, encoding="utf-8", errors="replace") as reader:
-      lines = [line.rstrip() for line in reader if line.startswith(_WARNING)]
-    found = [line.split(":", 2)[-1] for line in dict.fromkeys(lines)]
-    for text in found[:_MOST_REPEATED]:
-      logging.warning("%s", text)
-    if len(found) > _MOST_REPEATED:
-      logging.warning("%d further warnings are in %s.", len(found) - _MOST_REPEATED, path)
-
-  def _steps_left(self, run):
-    done = _done(run.folder)
-    if done.issuperset(self._wanted):
-      return []
-    # What has been trained is not trained again: predictions of it may come later.
-    return [step for step in self._wanted if step != "do_train" or step not in done]
-
   def _command(self, run, *steps):
-    return [*self._command_in(run.folder, *steps), f"--seed={run.seed}"]
-
-  def _command_in(self, folder: str, *steps: str) -> list[str]:
     return [
       *sweep.program_of(self._script),
       *self._flags,
       *sweep.FLAGS_OF_RUNS,
       # The curves need more than one point every 100 steps.
       f"--save_summary_steps={self._settings.save_summary_steps}",
-      f"--output_dir={folder}",
+      f"--output_dir={run.folder}",
       *(f"--{name}" for name in steps),
+      f"--seed={run.seed}",
     ]
 
-  def _mark_started(self, run):
-    state = run_states.read_state(run.folder)
-    run_states.write_state(run.folder, **{"done": [], **state, "settings": run.settings})
-
-  def _mark_finished(self, run, seconds):
-    state = run_states.read_state(run.folder)
-    seconds += state.get("seconds", 0.0)
-    done = sorted({*state.get("done", ()), *self._wanted})
-    run_states.write_state(run.folder, settings=run.settings, done=done, seconds=seconds)
-
-  def _read_results(self, outcome):
-    dev_scores.read(outcome)
-
-  def _describe_results(self, outcome):
-    return dev_scores.describe(outcome)
-
-  def _export(self) -> None:
-    if not self._settings.get("do_export") or not self.finished:
+  def _finish(self):
+    if self.num_made:
+      repeat_warnings(next(iter(self.outcomes)).folder)
+    best = self.best_run()
+    if not best or not self._settings.get("do_export"):
       return
-    best = sweep.ranked(self.finished)[0].run
     target = f"--export_dir={self._settings.export_dir}"
-    command = [*self._command_in(best.folder, "do_export"), target]
-    reason = self.processes.run_one(command, best.folder)
+    folder = best.run.folder
+    reason = self.processes.run_one([*self._command(best.run, "do_export"), target], folder)
     if reason is not None:
-      self.note_problem("the export", reason, best.folder)
-    else:
-      has_failed = all(outcome.collapsed for outcome in self.finished)
-      logging.log(
-        logging.WARNING if has_failed else logging.INFO,
-        "Exported %s, seed %d, to %s.",
-        "a run that FAILED, as all runs did" if has_failed else "the best run",
-        *(best.seed, self._settings.export_dir),
-      )
+      self.note_problem("the export", reason, folder)
+      return
+    logging.log(
+      logging.WARNING if best.collapsed else logging.INFO,
+      "Exported %s, seed %d, to %s.",
+      "a run that FAILED, as all runs did" if best.collapsed else "the best run",
+      *(best.run.seed, self._settings.export_dir),
+    )
+
+  def _results(self):
+    if self._with_page and "tensorflow" not in sys.modules:
+      # The page reads the curves: on the CPU, since other programs may need the GPU by now.
+      os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+      hardware.start_tensorflow()
+    script = os.path.basename(self._script).removesuffix(".py")
+    best = self.best_run()
+    flags = run_subject.json_in(best.run.folder, run_files.FLAGS) if best else {}
+    title = run_subject.title_of(flags, kinds.known_script(script)) or script
+    notes = [f"{counted(best.examples, 'dev example')}."] if best else []
+    return Runs(title, self.output_dir, [], notes=notes)
+
+
+def repeat_warnings(folder: str) -> None:
+  """Logs what the first run warned of: it is about the data of all runs, and lies in its log."""
+  path = os.path.join(folder, parallel_processes.LOG_FILE)
+  if not os.path.isfile(path):
+    return
+  with open(path, encoding="utf-8", errors="replace") as reader:
+    lines = [line.rstrip() for line in reader if line.startswith(_WARNING)]
+  found = [line.split(":", 2)[-1] for line in dict.fromkeys(lines)]
+  for text in found[:_MOST_REPEATED]:
+    logging.warning("%s", text)
+  if len(found) > _MOST_REPEATED:
+    logging.warning("%d further warnings are in %s.", len(found) - _MOST_REPEATED, path)

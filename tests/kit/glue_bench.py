@@ -59,7 +59,9 @@ if flags.get("do_eval"):
   for suffix, less in (("", 0), ("_mismatched", 0.1)):
     write(f"eval_results{suffix}.txt", "".join(f"eval_{n} = {score - less}\n" for n in names))
   failure = todo.get("collapsed", {}).get(os.path.basename(out))
-  write("dev_summary.json", json.dumps({"failure": failure}))
+  headline = {"CoLA": "eval_matthews_corrcoef", "STS-B": "eval_pearson"}.get(task, "eval_accuracy")
+  summary = {"headline": headline, "metrics": [headline], "failure": failure, "examples": 9}
+  write("dev_summary.json", json.dumps(summary))
 if flags.get("do_predict"):
   if todo.get("no prediction"):
     sys.exit(7)
@@ -144,6 +146,14 @@ class Bench:
 
   def results(self) -> dict:
     return json.loads((self.out / "results.json").read_text())
+
+  def runs_of(self, task: str) -> list[dict]:
+    return [run for run in self.results()["runs"] if run["group"] == task]
+
+  def best_of(self, task: str) -> str | None:
+    """The folder of the best run, relative to that of all."""
+    [best] = [each["best"] for each in self.results()["groups"] if each["name"] == task]
+    return best
 
   def with_checkpoint(self) -> list[str]:
     return sorted(

@@ -59,8 +59,9 @@ def test_a_run_that_fails_stops_no_other_and_is_named(processes, mrpc):
   assert done.code == 1
   assert "PROBLEM: seed 2 did not finish: exit code 1: it fails." in done.out
   results = json_in(mrpc["output_dir"] / "results.json")
-  assert [run["seed"] for run in results["runs"] if run["results"]] == [1, 3]
-  assert results["metrics"]["eval_accuracy"]["count"] == 2
+  assert [run["name"] for run in results["runs"] if run["results"]] == ["seed 1", "seed 3"]
+  [summary] = results["groups"][0]["summaries"]
+  assert summary["of_metrics"]["eval_accuracy"]["count"] == 2
   processes.fails = lambda flags: False
   processes.run_well(**mrpc, num_runs=3, seed=1)
   assert processes.folders()[3:] == ["seed_2"]
@@ -69,7 +70,7 @@ def test_a_run_that_fails_stops_no_other_and_is_named(processes, mrpc):
 def test_other_settings_are_refused_with_their_names(processes, mrpc):
   processes.run_well(**mrpc, num_runs=1)
   message = processes.error_of(**mrpc, num_runs=1, learning_rate=1e-3)
-  assert "seed_12345 was made with other settings: learning_rate was 5e-05, now 0.001" in message
+  assert "seed_12345: learning_rate was 5e-05, now 0.001" in message
   assert message.count("\n") <= 3
 
 
@@ -78,7 +79,7 @@ def test_changed_data_are_noticed(processes, mrpc, name):
   processes.run_well(**mrpc, num_runs=1)
   path = mrpc["data_dir"] / name
   path.write_text(path.read_text().replace("good", "bad", 1))
-  assert "was made with other settings: data was " in processes.error_of(**mrpc, num_runs=2)
+  assert "seed_12345: data was " in processes.error_of(**mrpc, num_runs=2)
 
 
 def test_runs_exist_before_they_are_reported_without_training(processes, mrpc):
@@ -110,10 +111,3 @@ def test_bad_flags_are_one_line_before_anything_is_read(processes, mrpc, values,
   assert message in found
   assert len(found.strip().splitlines()) == 2  # the message and the hint
   assert not mrpc["output_dir"].exists()
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "model.keras"])
-def test_weights_in_one_file_are_known_by_its_content(tmp_path, name):
-  (tmp_path / name).write_bytes(b"weights")
-  known = run_states.identity_of_weights(str(tmp_path / name))
-  assert known == run_states.identity([str(tmp_path / name)])

@@ -9,15 +9,11 @@ import numpy as np
 from bert.checks import findings
 from bert.figures.event_files import Run
 from bert.reports import words
-from bert.reports.runs import Runs
+from bert.reports.runs import Entry, Runs
 from bert.reports.subject import Examples, Subject
 from bert.scripts import report_pages, run_subject
 from bert.scripts.run_subject import Chosen
-from bert.sweeps import sweep
-from bert.sweeps.glue_report import GlueReport, TaskScore
-from bert.sweeps.glue_runs import GridRun
-from bert.sweeps.many_runs_report import ManyRunsReport
-from bert.sweeps.sweep import Outcome
+from bert.sweeps import glue, results
 from bert.tasks import choice_decoder, shown, spans_shown, tags_shown
 
 NASTY = "<script>alert(1)</script> \"quoted\" 'so' & שלום עולם 🙂 {{ 7 * 7 }} </script><!--"
@@ -190,42 +186,40 @@ def write_seeds(folder: pathlib.Path) -> pathlib.Path:
   """Writes a directory of two runs that are good, one that is not, and one that did not finish."""
   for seed in (1, 2, 3, 4):
     (folder / f"seed_{seed}").mkdir(parents=True)
-  (folder / "seed_2" / "flags.json").write_text('{"task_name": "MRPC"}')
   (folder / "seed_2" / "report.html").touch()
   why = "accuracy 0.6838 is not above 0.6838, the share of the most frequent label (1)"
-  outcomes = [
-    _outcome(1, 0.78),
-    _outcome(2, 0.8),
-    _outcome(3, 0.6838, collapsed=why),
-    Outcome(sweep.Run(4, "out/seed_4"), failure="exit code 1: no space"),
+  entries = [
+    _of_seed(1, 0.78),
+    _of_seed(2, 0.8, is_best=True),
+    _of_seed(3, 0.6838, collapsed=why),
+    Entry("seed 4", "seed_4", {}, failure="exit code 1: no space"),
   ]
-  report = ManyRunsReport("run_classifier", outcomes)
-  (folder / "results.json").write_text(report.json())
+  problems = ["seed 4 did not finish: exit code 1: no space"]
+  results.write(Runs("MRPC", str(folder), entries, problems=problems), str(folder))
   return folder
 
 
-def _outcome(seed, accuracy, **more) -> Outcome:
-  results = {"eval_accuracy": accuracy, "eval_f1": accuracy + 0.05, "global_step": 343}
-  run = sweep.Run(seed, f"out/seed_{seed}")
-  names = ("eval_accuracy", "eval_f1")
-  return Outcome(run, results, names[:1], names, seconds=90.0, examples=408, **more)
+def _of_seed(seed, accuracy, **more) -> Entry:
+  scores = {"eval_accuracy": accuracy, "eval_f1": accuracy + 0.05}
+  return Entry(f"seed {seed}", f"seed_{seed}", scores, seconds=90.0, **more)
 
 
 def write_tasks(folder: pathlib.Path) -> pathlib.Path:
   """Writes RTE with two settings of two seeds, one of which failed, and MRPC without results."""
-  rte = [
-    _of_grid("RTE", 2e-5, 1, {"accuracy": 0.7}, steps=234, seconds=60.0),
-    _of_grid("RTE", 2e-5, 2, {"accuracy": 0.6}, steps=234, seconds=66.0, collapsed="one answer"),
-    _of_grid("RTE", 5e-5, 1, {"accuracy": 0.9}, steps=234, seconds=54.0),
-    _of_grid("RTE", 5e-5, 2, None, failure="exit code 1: no <b>space</b>"),
+  entries = [
+    _of_grid("RTE", 2e-5, 1, {"accuracy": 70.0}, seconds=60.0, is_best=True),
+    _of_grid("RTE", 2e-5, 2, {"accuracy": 60.0}, seconds=66.0, collapsed="one answer"),
+    _of_grid("RTE", 5e-5, 1, {"accuracy": 90.0}, seconds=54.0),
+    _of_grid("RTE", 5e-5, 2, {}, failure="exit code 1: no <b>space</b>"),
+    _of_grid("MRPC", 2e-5, 1, {}),
   ]
-  scores = [TaskScore("RTE", rte), TaskScore("MRPC", [_of_grid("MRPC", 2e-5, 1, None)])]
-  report = GlueReport(scores, ["predicting AX: no weights"])
-  (folder / "results.json").write_text(report.json())
+  averages = {"": 65.0, "With the best seed of each task": 70.0}
+  problems = ["predicting AX: no weights"]
+  results.write(Runs("GLUE", str(folder), entries, averages, problems), str(folder))
   return folder
 
 
-def _of_grid(task, rate, seed, results, **more) -> Outcome:
-  folder = f"out/{task}/lr{rate:g}_epochs3_seed{seed}"
-  run = GridRun(seed, folder, task=task, learning_rate=rate, epochs=3.0)
-  return Outcome(run, results, tuple(results or ()), **more)
+def _of_grid(task, rate, seed, scores, **more) -> Entry:
+  folder = f"{task}/{glue.folder_name(rate, 3, seed)}"
+  setting = glue.setting_of(rate, 3)
+  return Entry(f"{setting}, seed {seed}", folder, scores, task, setting, **more)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from bert.sweeps import glue_runs
+from bert.sweeps import glue
 from tests.kit.paths import ROOT
 
 
@@ -21,14 +21,13 @@ def test_a_failing_run_is_reported_and_the_others_go_on(bench):
   why = "exit code 1: dev.tsv, line 3: no label."
   assert f"PROBLEM: RTE, rate 3e-05, 2 epochs, seed 1 did not finish: {why}" in done.out
   assert why in done.err
-  task = bench.results()["tasks"]["RTE"]
-  assert [run["failure"] for run in task["runs"]] == [None, None, why, why]
-  assert task["learning_rate"] == 2e-5
+  assert [run["failure"] for run in bench.runs_of("RTE")] == [None, None, why, why]
+  assert "lr2e-05" in bench.best_of("RTE")
   assert "2 of 4, 2 did not finish" in (bench.out / "results.txt").read_text()
-  assert bench.results()["tasks"]["MRPC"]["runs"][3]["failure"] is None
+  assert bench.runs_of("MRPC")[3]["failure"] is None
   bench.tell("RTE")
   bench.run_well()
-  assert bench.results()["tasks"]["RTE"]["learning_rate"] == 3e-5
+  assert "lr3e-05" in bench.best_of("RTE")
   assert bench.results()["problems"] == []
 
 
@@ -36,45 +35,27 @@ def test_a_run_of_one_answer_is_marked_and_is_no_error(bench):
   why = "accuracy 0.6913 is not above 0.6913, the share of the most frequent label (1)"
   bench.add("CoLA", "MRPC").tell("CoLA", collapsed={"lr2e-05_epochs2_seed2": why})
   bench.run_well()
-  results, text = bench.results()["tasks"], (bench.out / "results.txt").read_text()
-  assert [run["collapsed"] for run in results["CoLA"]["runs"]] == [None, why, None, None]
-  assert not any(run["collapsed"] for run in results["MRPC"]["runs"])
+  text = (bench.out / "results.txt").read_text()
+  assert [run["collapsed"] for run in bench.runs_of("CoLA")] == [None, why, None, None]
+  assert not any(run["collapsed"] for run in bench.runs_of("MRPC"))
   assert "4 of 4, 1 failed" in text
   assert f"FAILED: CoLA, rate 2e-05, 2 epochs, seed 2: {why}." in " ".join(text.split())
-  # A run of an earlier version has no such file.
-  (bench.out / "CoLA" / "lr2e-05_epochs2_seed2" / "dev_summary.json").unlink()
-  bench.run_well()
-  assert "failed" not in (bench.out / "results.txt").read_text()
 
 
 def test_a_task_of_which_every_run_fails_has_no_score(bench):
-  names = [glue_runs.folder_name(rate, 2, seed) for rate in (2e-5, 3e-5) for seed in (1, 2)]
+  names = [glue.folder_name(rate, 2, seed) for rate in (2e-5, 3e-5) for seed in (1, 2)]
   bench.add("RTE", "MRPC").tell("RTE", fail=names)
   assert bench.run().code == 1
-  assert "best" not in bench.results()["tasks"]["RTE"]
-  assert "RTE" in bench.results()["missing_tasks"]
+  assert bench.best_of("RTE") is None
 
 
-def test_the_signal_that_ended_a_run_is_named(bench):
-  bench.add("RTE").tell("RTE", kill="lr2e-05_epochs2_seed1")
-  done = bench.run()
+def test_runs_that_are_killed_or_leave_no_number_have_failed(bench):
+  scores = {"lr3e-05_epochs2_seed2": float("nan")}
+  bench.add("RTE").tell("RTE", kill="lr2e-05_epochs2_seed1", scores=scores)
+  done = bench.run(seeds="1,2,3")
   assert done.code == 1
   assert "ended by SIGKILL (out of memory?)" in done.out
-
-
-def test_a_run_without_its_results_has_failed(bench):
-  bench.add("RTE").tell("RTE", mute=True)
-  done = bench.run()
-  assert done.code == 1
-  assert done.out.count("eval_results.txt") == 4
-
-
-def test_a_result_that_is_no_number_is_a_failure(bench):
-  bench.add("RTE").tell("RTE", scores={"lr3e-05_epochs2_seed2": float("nan")})
-  done = bench.run()
-  assert done.code == 1
   assert "eval_results.txt: eval_accuracy is nan." in done.out
-  assert bench.results()["tasks"]["RTE"]["learning_rate"] == 2e-5
 
 
 def start_hanging(bench, **values):

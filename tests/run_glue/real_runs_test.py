@@ -55,10 +55,11 @@ def test_the_whole_way_with_the_real_program(tmp_path):
   results = json.loads((tmp_path / "out" / "results.json").read_text())
   lines = (run / "eval_results.txt").read_text().splitlines()
   accuracy = float(dict(line.split(" = ") for line in lines)["eval_accuracy"])
-  assert results["tasks"]["MNLI"]["metrics"]["accuracy m"] == accuracy
+  [entry] = results["runs"]
+  assert entry["results"]["accuracy m"] == pytest.approx(100 * accuracy)
   assert "global_step = 2" in lines
   summary = json.loads((run / "dev_summary.json").read_text())
-  assert results["tasks"]["MNLI"]["runs"][0]["collapsed"] == summary["failure"]
+  assert entry["collapsed"] == summary["failure"]
   with zipfile.ZipFile(tmp_path / "out" / "submission.zip") as archive:
     sizes = {}
     for name in archive.namelist():

@@ -6,9 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from bert.sweeps import glue_report, glue_runs
-from bert.sweeps.glue_runs import TASKS, GridRun
-from bert.sweeps.sweep import Outcome
+from bert.sweeps import outcomes as outcomes_
+from bert.sweeps.outcomes import Outcome, Run
 from tests.reports.pages import data_of
 
 
@@ -16,9 +15,7 @@ def outcomes(**scores) -> list[Outcome]:
   """`a1=0.8`: the run of setting a and seed 1; None is to be done, a text a failure."""
   made = []
   for name, score in scores.items():
-    rate = float(ord(name[0]))
-    run = GridRun(int(name[1:]), f"/{name}", task="RTE", learning_rate=rate, epochs=3.0)
-    outcome = Outcome(run, headline=("accuracy",))
+    outcome = Outcome(Run(int(name[1:]), f"/{name}", setting=name[0]), headline=("accuracy",))
     outcome.results = {"accuracy": score} if isinstance(score, float) else None
     outcome.failure = score if isinstance(score, str) else None
     made.append(outcome)
@@ -43,8 +40,8 @@ def names(runs) -> list[str]:
   ],
 )
 def test_the_best_setting_and_what_it_makes_superfluous(scores, best, in_way):
-  assert [outcome.run.folder[1:] for outcome in glue_runs.best_setting(outcomes(**scores))] == best
-  assert names(glue_runs.superfluous(outcomes(**scores))) == in_way
+  assert [outcome.run.folder[1:] for outcome in outcomes_.best_setting(outcomes(**scores))] == best
+  assert names(outcomes_.superfluous(outcomes(**scores))) == in_way
 
 
 def test_one_checkpoint_of_each_task_stays(bench):
@@ -73,7 +70,7 @@ def test_a_best_run_whose_checkpoint_is_gone_is_trained_again_to_predict(bench):
   # The new seed turns the order of the settings around.
   bench.tell("RTE", scores={**better, "lr2e-05_epochs2_seed2": 0.1, "lr3e-05_epochs2_seed2": 0.6})
   bench.run_well(seeds="1,2")
-  assert bench.results()["tasks"]["RTE"]["best_run"].endswith("lr3e-05_epochs2_seed1")
+  assert bench.best_of("RTE").endswith("lr3e-05_epochs2_seed1")
   assert bench.trained().count(os.path.join("RTE", "lr3e-05_epochs2_seed1")) == 2
   assert (bench.out / "submission" / "RTE.tsv").exists()
 
@@ -84,27 +81,23 @@ def test_the_table_has_best_mean_and_spread_of_the_best_setting(bench):
   )
   done = bench.run_well()
   results = bench.results()
-  task = results["tasks"]["RTE"]
-  assert (task["best"], task["mean"]) == pytest.approx((0.8, 0.75))
-  assert task["standard_deviation"] == pytest.approx(np.std([0.8, 0.7], ddof=1))
-  assert task["learning_rate"] == 2e-5
-  mnli = results["tasks"]["MNLI"]
-  assert mnli["best"] == pytest.approx(0.322 - 0.05)
-  assert set(mnli["metrics"]) == {"accuracy m", "accuracy mm"}
-  best = [results["tasks"][name]["best"] for name in ("RTE", "MRPC", "MNLI")]
-  assert results["average"]["best"] == pytest.approx(np.mean(best))
-  assert results["missing_tasks"] == ["CoLA", "SST-2", "STS-B", "QQP", "QNLI", "WNLI"]
+  best = [bench.best_of(name) for name in ("RTE", "MRPC", "MNLI")]
+  assert best[0].endswith("lr2e-05_epochs2_seed1")
+  scores = [run["results"] for run in results["runs"] if run["folder"] in best]
+  assert scores[1] == pytest.approx({"score": 27.2, "accuracy m": 32.2, "accuracy mm": 22.2})
+  best = results["averages"]["With the best seed of each task"]
+  assert best == pytest.approx(np.mean([next(iter(each.values())) for each in scores]))
   lines = done.out.splitlines()
+  assert f"GLUE, 12 runs: {results['averages']['']:.2f} mean over 3 tasks" in lines
   [row] = [line for line in lines if line.startswith("RTE")]
-  assert re.search(r" 80.0 +80.0 +75.0 ± 7.1 +rate 2e-05, 2 epochs +4 of 4$", row)
+  assert re.search(r" 80.00 +80.00 +75.00 ± 7.07 +rate 2e-05, 2 epochs +4 of 4$", row)
   [row] = [line for line in lines if line.startswith("MRPC")]
-  assert re.search(r" accuracy / F1 +32.2 / 32.2 ", row)
-  assert any(line.startswith("Average") and "3 of 9 tasks" in line for line in lines)
+  assert re.search(r" accuracy / F1 +32.20 / 32.20 ", row)
   assert "Not in the average: CoLA, SST-2, STS-B, QQP, QNLI, WNLI." in done.out
   assert (bench.out / "results.txt").read_text() in done.out
   data = data_of((bench.out / "report.html").read_text(encoding="utf-8"))
   assert [run["group"] for run in data["runs"]] == ["MRPC"] * 4 + ["MNLI"] * 4 + ["RTE"] * 4
-  assert data["averages"][""] == pytest.approx(100 * results["average"]["mean"])
+  assert data["averages"] == results["averages"]
 
 
 def test_noreport_leaves_the_page_out(bench):
@@ -112,34 +105,3 @@ def test_noreport_leaves_the_page_out(bench):
   assert (bench.out / "results.txt").exists()
   assert not (bench.out / "report.html").exists()
   assert all("noreport" in call for call in bench.calls())
-
-
-def test_a_run_knows_its_steps(tmp_path):
-  (tmp_path / "eval_results.txt").write_text("eval_accuracy = 0.5\nglobal_step = 234\n")
-  run = GridRun(1, str(tmp_path), task="RTE", learning_rate=1.0, epochs=3.0)
-  glue_runs.read_results(outcome := Outcome(run))
-  assert (outcome.results, outcome.steps) == ({"accuracy": 0.5}, 234)
-
-
-# Table 1 and the leaderboard's entries of the paper: metrics of each task, average with WNLI.
-PUBLISHED = {
-  78.3: "52.1 93.5 88.9/84.8 87.1/85.8 71.2/89.2 84.6/83.4 90.5 66.4 65.1",
-  80.5: "60.5 94.9 89.3/85.4 87.6/86.5 72.1/89.3 86.7/85.9 92.7 70.1 65.1",
-}
-
-
-@pytest.mark.parametrize("average", PUBLISHED)
-def test_the_average_is_that_of_the_leaderboard(average):
-  summaries = []
-  for task, figures in zip(TASKS.values(), PUBLISHED[average].split(), strict=True):
-    values = [float(figure) / 100 for figure in figures.split("/")]
-    results = dict(zip([metric.title for metric in task.metrics], values, strict=True))
-    run = GridRun(1, "", task=task.name, learning_rate=1.0, epochs=1.0)
-    outcome = Outcome(run, results, headline=tuple(results))
-    summaries.append(glue_report.TaskScore(task.name, [outcome]))
-  report = glue_report.GlueReport(summaries)
-  averages = report.averages()
-  assert round(100 * averages["average"]["best"], 1) == average
-  assert averages["average_without_wnli"]["mean"] > averages["average"]["mean"]
-  assert report.missing == []
-  assert "WNLI's dev set" in report.text()

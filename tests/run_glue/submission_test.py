@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from bert.sweeps import glue_report, glue_runs
+from bert.sweeps import glue_submission, glue_sweep
 from tests.kit.glue_bench import folder_of, write
 
 
@@ -48,7 +48,7 @@ def test_another_test_set_is_predicted_anew(bench):
 def test_ax_is_predicted_even_if_it_comes_when_the_checkpoints_have_gone(bench):
   bench.add("MNLI").run_well()
   for folder in bench.with_checkpoint():
-    glue_runs.remove_checkpoints(str(bench.out / folder))
+    glue_sweep.remove_checkpoints(str(bench.out / folder))
   bench.add("AX").run_well()
   assert (bench.out / "submission" / "AX.tsv").exists()
 
@@ -58,7 +58,7 @@ def test_a_failed_prediction_is_reported_and_the_table_is_made(bench):
   done = bench.run()
   assert done.code == 1
   assert "PROBLEM: predicting the test set with RTE, rate 3e-05" in done.out
-  assert bench.results()["tasks"]["RTE"]["best"] > 0
+  assert bench.best_of("RTE")
   with zipfile.ZipFile(bench.out / "submission.zip") as archive:
     assert archive.namelist() == ["MRPC.tsv"]
 
@@ -68,7 +68,7 @@ def test_predictions_that_lack_rows_are_not_submitted(tmp_path):
   write(tmp_path / "predictions.tsv", "id\tlabel\ntest-1\t1\t0.5\n")
   said = r"has 2 rows, but .* has 1: GLUE accepts only complete submissions"
   with pytest.raises(ValueError, match=said):
-    glue_report.submission_text(
+    glue_submission.submission_text(
       "RTE", str(tmp_path / "predictions.tsv"), str(tmp_path / "test.tsv")
     )
 
@@ -76,15 +76,15 @@ def test_predictions_that_lack_rows_are_not_submitted(tmp_path):
 def test_rows_without_an_index_are_counted(tmp_path):
   write(tmp_path / "test.tsv", "sentence\na\nb\n")
   write(tmp_path / "predictions.tsv", "id\tlabel\ntest-1\t1\t0.5\ntest-2\t0\t0.5\n")
-  text = glue_report.submission_text(
+  text = glue_submission.submission_text(
     "SST-2", str(tmp_path / "predictions.tsv"), str(tmp_path / "test.tsv")
   )
   assert text == "index\tprediction\n0\t1\n1\t0\n"
 
 
 def test_a_file_of_an_earlier_submission_does_not_stay(tmp_path):
-  glue_report.write_submission(str(tmp_path), {"RTE": "a", "CoLA": "b"})
-  path = glue_report.write_submission(str(tmp_path), {"RTE": "c"})
+  glue_submission.write_submission(str(tmp_path), {"RTE": "a", "CoLA": "b"})
+  path = glue_submission.write_submission(str(tmp_path), {"RTE": "c"})
   assert os.listdir(tmp_path / "submission") == ["RTE.tsv"]
   with zipfile.ZipFile(path) as archive:
     assert archive.read("RTE.tsv") == b"c"

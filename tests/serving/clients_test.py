@@ -4,11 +4,7 @@ Alone: python -m pytest tests/serving/clients_test.py (a minute); clients in an 
 own: tests/serving/more_clients_test.py
 """
 
-import asyncio
 import base64
-import json
-import shutil
-import subprocess
 
 import huggingface_hub
 import numpy as np
@@ -92,11 +88,6 @@ class TestOpenAI:
     [alone] = embeddings.create(input=TEXTS[0], model=name, **options).data
     assert_close(alone.embedding, units(predictors[name](TEXTS[:1]))[0])
 
-  def test_by_default_it_asks_for_base64(self, embeddings, name):
-    raw = embeddings.with_raw_response.create(input=TEXTS, model=name)
-    [entry, *_] = json.loads(raw.content)["data"]
-    assert isinstance(entry["embedding"], str)
-
   def test_ids(self, embeddings, predictors, folders, name):
     tokenizer = tokenization.load_tokenizer(model_folder.read(folders[name]).vocab_file)
     ids = [tokenizer.text_to_ids(text) for text in TEXTS]
@@ -105,18 +96,6 @@ class TestOpenAI:
     assert_close([each.embedding for each in found], expected)
     [alone] = embeddings.create(input=ids[0], model=name).data
     assert_close(alone.embedding, expected[0])
-
-  def test_fewer_dimensions(self, embeddings, predictors, name):
-    [found] = embeddings.create(input=TEXTS[0], model=name, dimensions=4).data
-    assert_close(found.embedding, units([predictors[name](TEXTS[:1])[0][:4]])[0])
-
-  def test_many_at_once(self, program, predictors, name):
-    async def main():
-      async with openai.AsyncOpenAI(base_url=f"{program.address}/v1", api_key="none") as client:
-        calls = (client.embeddings.create(input=text, model=name) for text in TEXTS * 4)
-        return [found.data[0].embedding for found in await asyncio.gather(*calls)]
-
-    assert_close(asyncio.run(main()), units(predictors[name](TEXTS * 4)))
 
   def test_it_reads_our_errors(self, embeddings):
     with pytest.raises(openai.UnprocessableEntityError, match="check_embedding_ctx_length=False"):
@@ -146,11 +125,6 @@ class TestHuggingFace:
       found = client(name).feature_extraction(text, normalize=False, truncation_direction="right")
       assert_close(found, [vector])
     assert_close(client(name).feature_extraction(TEXTS), units(expected))
-
-  @pytest.mark.parametrize("option", [{"truncation_direction": "left"}, {"prompt_name": "query"}])
-  def test_what_cannot_be_done_is_refused(self, client, option):
-    with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match="422"):
-      client("encoder").feature_extraction(TEXTS[0], **option)
 
   def test_sentence_similarity(self, client, predictors, name):
     vectors = units(predictors[name](TEXTS))
@@ -196,70 +170,13 @@ class TestHuggingFace:
 
 
 # ---------------------------------------------------------------------------------------------
-# curl, and requests.
-
-
-@pytest.fixture
-def curl(program, tmp_path):
-  """Posts JSON with curl, as a form that is none, and from a file."""
-  if not shutil.which("curl"):
-    pytest.skip("there is no curl")
-
-  def ask(path, body):
-    file = tmp_path / "body.json"
-    file.write_text(json.dumps(body, ensure_ascii=False), encoding="utf-8")
-    command = ["curl", "--silent", "--show-error", "--fail", f"{program.address}{path}"]
-    answers = [
-      json.loads(subprocess.run([*command, *more], capture_output=True, check=True).stdout)
-      for more in (["-d", file.read_text(encoding="utf-8")], ["--data-binary", f"@{file}"])
-    ]
-    assert answers[0] == answers[1] or "time_ms" in answers[0]
-    return answers[0]
-
-  return ask
+# requests.
 
 
 @pytest.fixture(scope="module")
 def session():
   with requests.Session() as session:
     yield session
-
-
-class TestCurl:
-  def test_vectors_have_length_one(self, curl, predictors, name):
-    vectors = units(predictors[name](TEXTS))
-    found = curl("/v1/embeddings", {"input": TEXTS, "model": name})["data"]
-    assert_close([each["embedding"] for each in found], vectors)
-    assert_close(curl("/embed", {"inputs": TEXTS, "model": name}), vectors)
-    raw = curl("/vectors", {"items": TEXTS, "model": name})["vectors"]
-    assert_close(raw, predictors[name](TEXTS))
-    matrix = curl("/similarity", {"texts": TEXTS, "model": name})["similarities"]
-    assert_close(matrix, vectors @ vectors.T)
-    ranked = curl("/rerank", {"query": TEXTS[0], "texts": TEXTS[1:], "model": name})
-    expected = vectors[1:] @ vectors[0]
-    assert_close([each["score"] for each in ranked], sorted(expected, reverse=True))
-    assert_close([each["score"] for each in ranked], expected[[each["index"] for each in ranked]])
-
-  def test_pairs(self, curl, predictors):
-    expected = probabilities(predictors["pairs"], PAIRS)
-    found = curl("/predict", {"inputs": PAIRS, "model": "pairs"})
-    for its, wanted in zip(found, expected, strict=True):
-      assert_labels(its, wanted)
-    query, *texts = TEXTS
-    ranked = curl("/rerank", {"query": query, "documents": texts, "model": "pairs"})["results"]
-    of_pairs = probabilities(predictors["pairs"], [(query, text) for text in texts])
-    relevant = np.array([each["1"] for each in of_pairs])
-    assert_close(
-      [each["relevance_score"] for each in ranked], relevant[[each["index"] for each in ranked]]
-    )
-
-  def test_masked_words(self, curl, predictors):
-    [found] = curl("/masked_words", {"items": [MASKED]})["masked_words"]
-    [expected] = predictors["words"]([MASKED])
-    assert set(found) == set(expected) == {"text", "masks"}
-    [guesses], [wanted] = found["masks"], expected["masks"]
-    assert [each["token"] for each in guesses] == [each["token"] for each in wanted]
-    assert_close([each["probability"] for each in guesses], [w["probability"] for w in wanted])
 
 
 class TestRequests:
@@ -280,8 +197,3 @@ class TestRequests:
     found = self.post(session, program, path, {"inputs": columns})["outputs"]
     assert_close(found["probabilities"], expected)
     assert found["label"] == [each["label"] for each in predictors["pairs"](PAIRS)]
-
-  def test_tensorflow_serving_of_vectors(self, session, program, predictors, name):
-    path = f"/v1/models/{name}/versions/1:predict"
-    found = self.post(session, program, path, {"instances": TEXTS})["predictions"]
-    assert_close(found, predictors[name](TEXTS))

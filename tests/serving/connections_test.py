@@ -5,7 +5,6 @@ Alone: python -m pytest tests/serving/connections_test.py (seconds)
 
 import asyncio
 import contextlib
-import errno
 import json
 import socket
 import threading
@@ -26,7 +25,7 @@ def running():
     yield found
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST", HEAD])
+@pytest.mark.parametrize("sent", [b"", HEAD])
 def test_headers_that_do_not_come(running, monkeypatch, sent):
   monkeypatch.setattr(connections.Timers, "headers_s", 0.2)
   with running.connect() as connection:
@@ -114,24 +113,6 @@ def test_a_client_that_goes_away_cancels_its_work(running):
   assert running.model.cancelled == 1
 
 
-def test_a_client_that_closes_its_side_counts_as_gone(running):
-  """The system says the same of it as of one that is gone, whose work would be in vain."""
-  running.model.wait = lambda: asyncio.sleep(30)
-  with running.connect() as connection:
-    connection.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(EMBED) + EMBED)
-    connection.shutdown(socket.SHUT_WR)
-    assert rest_of(connection) == b""  # at once, and not after the 30 seconds
-  running.model.wait = None
-  assert running.ask()[0] == 200
-
-
-def test_nonsense_ends_with_400(running):
-  with running.connect() as connection:
-    connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 TLS?\r\n\r\n")
-    assert rest_of(connection).startswith(b"HTTP/1.1 400 ")
-  assert running.ask()[0] == 200
-
-
 def test_the_end_waits_for_requests_in_flight():
   running = Running()
   running.start()
@@ -166,17 +147,6 @@ def test_the_end_waits_for_requests_in_flight():
   assert running.models.stopped
 
 
-def test_as_many_connections_as_the_system_allows():
-  resource = pytest.importorskip("resource")
-  before = resource.getrlimit(resource.RLIMIT_NOFILE)
-  try:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1] // 2, before[1]))
-    http_server.allow_many_connections()
-    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
-  finally:
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
 def test_a_port_in_use_is_one_line():
   with http_server.open_port("127.0.0.1", 0) as taken:
     taken.listen()
@@ -194,15 +164,6 @@ def test_a_port_that_another_server_has_taken_meanwhile_is_one_line():
         http_server.run(http_server.make(None, drain_s=1), second)
 
 
-def test_a_port_for_the_administrator_is_one_line(monkeypatch):
-  def bind(self, address):
-    raise PermissionError(errno.EACCES, "Permission denied")
-
-  monkeypatch.setattr(socket.socket, "bind", bind)
-  with pytest.raises(OSError, match=r"^--host=127\.0\.0\.1 --port=80: .* choose one above 1023"):
-    http_server.open_port("127.0.0.1", 80)
-
-
 def test_a_name_is_any_of_its_addresses_that_are_here(monkeypatch):
   found = [
     (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in ("203.0.113.7", "127.0.0.1")
@@ -212,16 +173,7 @@ def test_a_name_is_any_of_its_addresses_that_are_here(monkeypatch):
     assert port.getsockname()[0] == "127.0.0.1"
 
 
-def test_an_address_of_ipv6():
-  try:
-    socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-  except OSError:
-    pytest.skip("this machine has no IPv6")
-  with http_server.open_port("::1", 0) as port:
-    assert port.getsockname()[0] == "::1"
-
-
-@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7", "", "a" * 70])
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
 def test_an_address_that_is_none_is_one_line(host):
   with pytest.raises(OSError, match=f"--host={host}.*no address of this machine"):
     http_server.open_port(host, 0)

@@ -58,29 +58,6 @@ def test_the_command_is_one_of_the_project(file):
   assert set(re.findall(r"--(\w+_\w+)", text_of(file))) <= known
 
 
-def test_the_key_of_the_unit_is_its_credential():
-  unit = text_of("bert-serve.service")
-  [name, path] = re.search(r"^LoadCredential=(\w+):(\S+)$", unit, re.MULTILINE).groups()
-  assert f"--api_key_file=${{CREDENTIALS_DIRECTORY}}/{name}" in command_of_unit()
-  assert f"in {path}." in unit  # where the reader puts it
-  assert re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[1] == "60"  # more than --drain_s
-
-
-def test_the_probe_of_the_container_asks_its_port():
-  [_, _, program] = instruction("HEALTHCHECK")
-  port = next(each.partition("=")[2] for each in instruction("ENTRYPOINT") if "--port" in each)
-  assert f"EXPOSE {port}\n" in text_of("Containerfile")
-  assert f"http://127.0.0.1:{port}/health" in program
-  compile(program, "HEALTHCHECK", "exec")
-
-
-def test_all_that_is_copied_into_the_image_is_there():
-  copied = re.findall(r"^COPY (?!--)(.*) \S+$", text_of("Containerfile"), re.MULTILINE)
-  patterns = [pattern for line in copied for pattern in line.split()]
-  assert {"bert", "pyproject.toml", "deployment/without_tensorflow.txt"} <= set(patterns)
-  assert [each for each in patterns if not list(ROOT.glob(each))] == []
-
-
 def test_packages_are_those_of_the_project():
   tomllib = pytest.importorskip("tomllib", reason="Python 3.10 reads no TOML")
   project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

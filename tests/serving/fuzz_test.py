@@ -19,7 +19,6 @@ import pytest
 
 from tests.kit import tiny_exports
 from tests.kit.server_program import Program
-from tests.serving import raw_bytes
 
 # What the document cannot say of a request, such as that all columns have one length.
 _UNDECIDED = "positive_data_acceptance,negative_data_rejection"
@@ -107,17 +106,3 @@ def test_all_routes_of_all_tasks_for_some_seconds(exports, tmp_path):
 def test_all_routes_of_all_tasks_for_ten_minutes(exports, checkpoint, tmp_path):
   with unharmed(tmp_path, *exports.values(), checkpoint) as program:
     print(fuzz(program, tmp_path, seconds=600), "requests")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", tiny_exports.MODELS)
-def test_a_single_model_for_a_minute(exports, name, tmp_path):
-  with unharmed(tmp_path, exports[name]) as program:
-    fuzz(program, tmp_path, seconds=60)
-
-
-@pytest.mark.ci
-def test_bytes_that_are_no_http(exports, tmp_path):
-  with unharmed(tmp_path, exports["classes"]) as program:
-    statuses = raw_bytes.attack(("127.0.0.1", program.port), seed=100, count=500)
-    assert {200, 400} <= set(statuses)

@@ -51,7 +51,7 @@ class Site:
 
 @pytest.mark.mutation("bert.serving.limits:Limits._body", "guard")
 @pytest.mark.mutation("bert.serving.limits:_received", "guard")
-@pytest.mark.parametrize("form", ["with a length", "in parts", "in parts, and without an end"])
+@pytest.mark.parametrize("form", ["with a length", "in parts, and without an end"])
 def test_a_large_body_is_refused(form, monkeypatch):
   monkeypatch.setattr(limits, "_DRAIN_S", 0.05)
   site = Site(max_body_bytes=100)
@@ -73,11 +73,6 @@ def test_a_body_of_the_limit_is_taken():
   site = Site(max_body_bytes=100)
   assert site.ask(body=[body[:50], body[50:]]).status == 200
   assert site.ask(body=body, headers={"content-length": "100"}).status == 200
-
-
-@pytest.mark.parametrize("length", ["-1", "1e3", "x"])
-def test_a_length_that_is_none_is_ignored(length):
-  assert Site().ask(headers={"content-length": length}).status == 200
 
 
 @pytest.mark.mutation("bert.serving.limits:Limits._body", "operand or")
@@ -164,10 +159,7 @@ def test_many_texts_are_refused():
   site = Site(max_inputs=3)
   bodies = [
     ("/embed", {"inputs": ["a"] * 4}),
-    ("/v1/embeddings", {"input": ["a"] * 4}),
     ("/rerank", {"query": "a", "texts": ["a"] * 3}),
-    ("/similarity", {"texts": ["a"] * 4}),
-    ("/v1/models/encoder:predict", {"instances": ["a"] * 4}),
   ]
   for path, body in bodies:
     found = site.ask(path=path, body=json.dumps(body).encode())
@@ -191,19 +183,16 @@ def test_choices_are_texts_too():
 # Compressed bodies.
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "x-gzip"])
-def test_gzip_is_unpacked(encoding):
+def test_gzip_is_unpacked():
   halves = gzip.compress(EMBED[:9]) + gzip.compress(EMBED[9:])
-  for body in (gzip.compress(EMBED), halves):
+  for body, encoding in ((gzip.compress(EMBED), "GZIP"), (halves, "x-gzip"), (EMBED, "identity")):
     found = Site().ask(body=body, headers={"content-encoding": encoding})
     assert found.json() == Site().ask().json()
-  assert Site().ask(headers={"content-encoding": "identity"}).status == 200
 
 
-@pytest.mark.parametrize("members", [1, 40])
-def test_no_more_is_unpacked_than_may_come(members):
+def test_no_more_is_unpacked_than_may_come():
   """A body of some kilobytes could fill the memory."""
-  body = gzip.compress(b" " * (40_000_000 // members)) * members
+  body = gzip.compress(b" " * 1_000_000) * 40
   site = Site(max_body_bytes=100_000)
   site.ask()
   tracemalloc.start()
@@ -221,12 +210,7 @@ def test_no_more_is_unpacked_than_may_come(members):
   [
     (gzip.compress(b" " * 5_000_000), "gzip", 413, "The body, unpacked, is larger than 10,000 by"),
     (gzip.compress(EMBED)[:-9], "gzip", 400, "is not gzip, as its Content-Encoding says: "),
-    (gzip.compress(EMBED) + b"x", "gzip", 400, "is not gzip"),
-    (EMBED, "gzip", 400, "is not gzip"),
-    (b"", "gzip", 400, "The body is empty"),
     (zlib.compress(EMBED), "deflate", 415, "has the Content-Encoding 'deflate', but must be gzip"),
-    (EMBED, "br", 415, "'br'"),
-    (gzip.compress(gzip.compress(EMBED)), "gzip, gzip", 415, "'gzip, gzip'"),
   ],
 )
 def test_other_compressed_bodies_are_refused(body, encoding, status, words):
@@ -243,7 +227,6 @@ def test_other_compressed_bodies_are_refused(body, encoding, status, words):
 @pytest.mark.parametrize(
   "headers",
   [
-    {"authorization": "Bearer first-key"},
     {"authorization": "bearer second-key"},
     {"api-key": "second-key"},
     {"x-api-key": "first-key"},
@@ -258,23 +241,17 @@ def test_a_key_opens(headers):
   "headers",
   [
     {},
-    {"authorization": "Bearer "},
-    {"authorization": "Bearer first-ke"},
     {"authorization": "Bearer first-keyy"},
     {"authorization": "Basic first-key"},
-    {"authorization": "first-key"},
     {"x-api-key": ""},
     {"x-api-key": "b\xfcb"},
   ],
 )
-@pytest.mark.parametrize(
-  "path", ["/embed", "/info", "/metrics", "/v1/models", "/openapi.json", "/x"]
-)
-def test_without_a_key_it_is_closed(headers, path):
+def test_without_a_key_it_is_closed(headers):
   site = Site(api_keys=KEYS)
-  found = site.ask("POST" if path == "/embed" else "GET", path, headers=headers)
-  assert found.status == 401
-  assert found.headers["www-authenticate"] == "Bearer"
+  for path in ("/embed", "/info", "/metrics", "/v1/models", "/openapi.json", "/x"):
+    found = site.ask("POST" if path == "/embed" else "GET", path, headers=headers)
+    assert (found.status, found.headers["www-authenticate"]) == (401, "Bearer")
   assert site.model.calls == []
 
 
@@ -332,13 +309,9 @@ def test_pages_of_other_sites_may_not_ask(site):
 @pytest.mark.parametrize(
   ("origin", "host", "status"),
   [
-    ("http://192.0.2.7:8080", "192.0.2.7:8080", 200),
     ("https://bert.example", "Bert.example", 200),
     ("http://192.0.2.7:3000", "192.0.2.7:8080", 403),
-    ("http://other.example", "192.0.2.7:8080", 403),
-    ("null", "192.0.2.7:8080", 403),
     ("null", "", 403),
-    ("chrome-extension://abc", "192.0.2.7:8080", 403),
   ],
 )
 def test_the_origin_is_compared_where_a_browser_says_no_more(origin, host, status):
@@ -353,33 +326,24 @@ STRANGE = ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0
 STRANGE += ["", ":80", "192.0.2.7", "[2001:db8::1]:80", "localhost:x", "a@localhost", "[::1"]
 
 
-@pytest.mark.parametrize("path", ["/embed", "/", "/health", "/info", "/v1/embeddings"])
-@pytest.mark.parametrize("host", [*LOCAL, *STRANGE])
-def test_on_loopback_only_local_hosts_are_answered(path, host):
-  method = "POST" if path in ("/embed", "/v1/embeddings") else "GET"
-  body = EMBED.replace(b"inputs", b"input") if path.startswith("/v1") else EMBED
-  found = Site(allowed_hosts=()).ask(method, path, body, headers={"host": host})
-  assert found.status == (200 if host in LOCAL else 403)
-  if host in STRANGE:
-    assert "--allowed_host" in found.content.decode()
-    named = Site(allowed_hosts=("evil.example",)).ask(method, path, body, headers={"host": host})
-    assert named.status == (200 if host.split(":")[0] == "evil.example" else 403)
-    assert Site().ask(method, path, body, headers={"host": host}).status == 200
-
-
-def test_no_host_is_no_browser():
-  """As a probe in HTTP/1.0 has none; browsers always send it, and pages cannot change it."""
-  assert Site(allowed_hosts=()).ask().status == 200
-
-
-def test_cors_is_off():
-  headers = {"origin": "https://other.example", "access-control-request-method": "POST"}
-  found = Site().ask("OPTIONS", headers=headers)
-  assert not any("access-control" in name for name in found.headers)
-  assert not any("access-control" in name for name in Site().ask(headers=headers).headers)
+def test_on_loopback_only_local_hosts_are_answered():
+  closed, named, opened = Site(allowed_hosts=()), Site(allowed_hosts=("evil.example",)), Site()
+  for host in (*LOCAL, *STRANGE):
+    headers = {"host": host}
+    found = closed.ask(headers=headers)
+    assert found.status == (200 if host in LOCAL else 403), host
+    assert host in LOCAL or "--allowed_host" in found.json()["error"]
+    assert closed.ask("GET", "/health", headers=headers).status == found.status
+    is_known = host in LOCAL or host.split(":")[0] == "evil.example"
+    assert named.ask(headers=headers).status == (200 if is_known else 403), host
+    assert opened.ask(headers=headers).status == 200
+  # As a probe in HTTP/1.0 has none; browsers always send it, and pages cannot change it.
+  assert closed.ask().status == 200
 
 
 def test_cors_for_a_site():
+  origin = {"origin": "https://other.example"}
+  assert not any("access-control" in name for name in Site().ask(headers=origin).headers)
   site = Site(cors_origins=("https://other.example",), api_keys=KEYS)
   headers = {"origin": "https://other.example", "access-control-request-method": "POST"}
   found = site.ask("OPTIONS", headers=headers)
@@ -415,7 +379,7 @@ def test_head_is_get_and_options_lists_methods():
   assert site.ask("OPTIONS", "/nix", b"").status == 404
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "GET", "FOO"])
+@pytest.mark.parametrize("method", ["PUT", "GET", "FOO"])
 def test_other_methods_are_named(method):
   found = Site().ask(method, "/embed")
   assert (found.status, found.headers["allow"]) == (405, "POST, OPTIONS")
@@ -437,9 +401,8 @@ def test_web_sockets_are_closed():
 # The log.
 
 
-@pytest.mark.parametrize("form", ["json", "text"])
-def test_the_log_has_neither_texts_nor_keys(form):
-  site = Site(form, api_keys=KEYS)
+def test_the_log_has_neither_texts_nor_keys():
+  site = Site(api_keys=KEYS)
   for key in ("first-key", "wrong-key"):
     for body in (EMBED, b'{"inputs": ["secret text", 5]}', b'"secret text"'):
       site.ask(body=body, headers={"authorization": f"Bearer {key}", "x-api-key": key})
@@ -447,18 +410,12 @@ def test_the_log_has_neither_texts_nor_keys(form):
   assert len(lines.splitlines()) == 6
   assert "secret" not in lines
   assert "key" not in lines
-
-
-def test_a_line_says_how_a_request_went():
-  site = Site()
-  site.ask()
-  facts = site.facts()
+  facts = json.loads(lines.splitlines()[0])
   assert facts["ms"] > 0
   assert {name: facts[name] for name in ("method", "path", "status", "model", "items")} == {
     **{"method": "POST", "path": "/embed", "status": 200, "model": "encoder", "items": 1}
   }
-  assert facts["tokens"] == 9
-  assert facts["client"] == "192.0.2.1"
+  assert (facts["tokens"], facts["client"]) == (9, "192.0.2.1")
 
 
 def test_ids_of_requests_and_traces_are_in_the_log_and_the_answer(caplog):
@@ -478,9 +435,8 @@ def test_ids_of_requests_and_traces_are_in_the_log_and_the_answer(caplog):
   assert "order-18" in caplog.text
 
 
-@pytest.mark.parametrize("form", ["json", "text"])
-def test_a_path_cannot_write_a_line_of_its_own(form):
-  site = Site(form)
+def test_a_path_cannot_write_a_line_of_its_own():
+  site = Site("text")
   site.ask("GET", "/a\nstatus=200 \u2028b\x1b[2J")
   [line] = site.lines.getvalue().splitlines()
   assert line.isprintable()

@@ -39,9 +39,8 @@ def running(caplog):
   assert "Traceback" not in caplog.text
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_bytes_at_random(running, seed):
-  statuses = raw_bytes.attack(running.address, seed, count=150)
+def test_bytes_at_random(running):
+  statuses = raw_bytes.attack(running.address, seed=0, count=150)
   assert {200, 400} <= set(statuses)
   assert max(statuses) < 500
 
@@ -72,15 +71,6 @@ def test_many_requests_at_once_are_answered_in_their_order(running):
   assert [len(items) for _, items in running.model.calls] == list(lengths)
   sizes = [int(size) for size in re.findall(rb"content-length: (\d+)", answers)]
   assert sizes[:-1] == sorted(sizes[:-1])
-
-
-def test_many_requests_at_once_whose_client_goes_away(running):
-  with running.connect() as connection:
-    connection.sendall(REQUEST * 500)
-  with running.connect() as connection:
-    connection.sendall(REQUEST * 500)
-    connection.recv(100)
-  assert running.ask()[0] == 200
 
 
 ENDLESS = {
@@ -117,13 +107,6 @@ def test_what_has_no_end_is_not_kept(running, what):
     connection.sendall(start)
     with pytest.raises(ConnectionError):
       connection.sendall(20 * part)
-
-
-def test_a_body_in_small_chunks_is_no_such_thing(running):
-  body = json.dumps({"inputs": ["a" * 20] * 2000}).encode()
-  with running.connect() as connection:
-    connection.sendall(CHUNKED + b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n")
-    assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
 def test_headers_of_some_size_are_taken(running):

@@ -62,12 +62,6 @@ def test_single_texts_do_not_hold_up_a_large_request_for_ever():
     assert num_batches < 30
 
 
-def test_equal_requests_come_in_their_order():
-  requests = [request(8) for _ in range(5)]
-  queue = queue_of(*requests)
-  assert [queue.take().parts[0].request for _ in requests] == requests
-
-
 def test_large_requests_share():
   queue = queue_of(request(*[2] * 50), request(*[2] * 50))
   for _ in range(5):
@@ -91,32 +85,10 @@ def test_who_leaves_is_gone_at_once():
   assert (queue.take(), len(queue), queue.tokens) == (None, 0, 0)
 
 
-def test_who_leaves_between_batches_has_no_further_rows():
-  large = request(*[8] * 3)
-  queue = queue_of(large, request(8))
-  queue.take()
-  queue.remove(large)
-  assert queue.tokens == 8
-  assert lengths_of(queue.take()) == [8]
-  assert queue.take() is None
-
-
-def test_all_leave():
-  requests = [request(8), request(8, engine=1)]
-  queue = queue_of(*requests)
-  assert queue.remove_all() == requests
-  assert (queue.take(), len(queue), queue.tokens) == (None, 0, 0)
-
-
 @pytest.mark.parametrize(("tokens", "expected"), [(1, 13), (10, 18), (1000, 38)])
 def test_ahead_of_a_request_is_at_most_as_much_as_it_has_of_each(tokens, expected):
   queue = queue_of(request(*[5] * 6), request(8))
   assert queue.tokens_ahead(tokens) == expected
-
-
-def test_long_texts_that_came_before_are_ahead_of_a_short_one_in_full():
-  queue = queue_of(*(request(200) for _ in range(50)))
-  assert queue.tokens_ahead(5) == 50 * 200
 
 
 def test_rows_whose_time_has_come_are_ahead_and_those_of_later_are_not():

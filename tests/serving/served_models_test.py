@@ -8,7 +8,6 @@ import contextlib
 import importlib.util
 import logging
 import os
-import shutil
 import threading
 import time
 
@@ -146,19 +145,6 @@ def test_what_is_lazy_has_a_process_of_its_own_from_the_first_request_on(channel
   asyncio.run(main())
 
 
-def test_what_is_lazy_is_tried_again_when_it_could_not_start(channels, folder):
-  async def main():
-    async with serving(folder) as models:
-      Channel.start_error = NotReady("no memory")
-      with pytest.raises(NotReady, match="no memory"):
-        await sums(models, "1", ability="attention")
-      assert await sums(models, "1") == [1]
-      Channel.start_error = None
-      assert await sums(models, "1", ability="attention") == [1]
-
-  asyncio.run(main())
-
-
 def test_models_by_name(channels, folder):
   async def main():
     async with serving(folder) as models:
@@ -197,8 +183,8 @@ def test_bad_items_are_refused_by_their_place(channels, folder):
 
 @pytest.mark.parametrize(
   "items",
-  [["1 " * 50, "1"], [("1 " * 10, "1")] * 5, [{"context": "1 " * 20, "choices": ["1", "2", "3"]}]],
-  ids=["one text", "many with one query", "a context with many ends"],
+  [["1 " * 50, "1"], [{"context": "1 " * 20, "choices": ["1", "2", "3"]}]],
+  ids=["one text", "a context with many ends"],
 )
 def test_what_would_be_read_for_ever_is_refused(channels, folder, monkeypatch, items):
   async def main():
@@ -250,12 +236,11 @@ def test_a_request_that_would_wait_too_long_is_refused(channels, folder, items):
 
 
 @pytest.mark.mutation("bert.serving.served_models:check_time", "guard")
-@pytest.mark.parametrize("items", [["1 " * 200], ["1"] * 200], ids=["one text", "many"])
-def test_a_request_that_takes_longer_than_anybody_waits_is_refused_at_once(channels, folder, items):
+def test_a_request_that_takes_longer_than_anybody_waits_is_refused_at_once(channels, folder):
   async def main():
     # 1,000 tokens a second: 100 tokens may be computed.
     async with serving(folder, max_batch_tokens=200) as models:
-      model = models.find()
+      model, items = models.find(), ["1"] * 200
       with pytest.raises(TooLarge, match=r"200 tokens, .* but an answer may take 0\.1 \(--timeout"):
         await model.compute("answers", items, timeout_s=0.1)
       assert (await model.compute("answers", items, timeout_s=0.3)).tokens
@@ -329,7 +314,7 @@ def test_a_new_model_takes_the_place_of_the_old_one_and_no_request_is_lost(chann
   asyncio.run(main())
 
 
-@pytest.mark.parametrize("error", [NotReady("damaged"), WorkerDied("The process was killed.")])
+@pytest.mark.parametrize("error", [NotReady("damaged"), RuntimeError("odd")])
 def test_a_bad_new_model_is_not_served_but_tried_again(channels, folder, caplog, error):
   async def main():
     heard = Heard()
@@ -349,41 +334,6 @@ def test_a_bad_new_model_is_not_served_but_tried_again(channels, folder, caplog,
     asyncio.run(main())
   assert caplog.text.count("cannot be served, which is tried again") == 2
   assert str(error) in caplog.text
-
-
-def test_an_odd_error_does_not_end_the_watch(channels, folder, caplog):
-  async def main():
-    async with serving(folder, reload=True, reload_s=0.005) as models:
-      find = models.find()._find
-
-      def fail():
-        models.find()._find = find
-        raise RuntimeError("odd")
-
-      models.find()._find = fail
-      write(folder, "100")
-      await until(lambda: models.find().version == 2)
-
-  with caplog.at_level(logging.ERROR, "absl"):
-    asyncio.run(main())
-  assert "cannot be served, which is tried again: RuntimeError: odd" in caplog.text
-
-
-def test_intervals_between_attempts_grow(channels, folder, monkeypatch):
-  async def main():
-    times = []
-
-    async def fail():
-      times.append(time.monotonic())
-      return False
-
-    async with serving(folder, reload=True, reload_s=0.01) as models:
-      monkeypatch.setattr(models.find(), "_reload", fail)
-      write(folder, "100")
-      await until(lambda: len(times) == 4)
-      assert times[3] - times[2] >= 0.04
-
-  asyncio.run(main())
 
 
 def test_a_process_that_is_killed_while_it_finds_a_model_is_one_message(monkeypatch, tmp_path):
@@ -428,30 +378,6 @@ def test_a_pointer_to_the_same_model_reloads_nothing(channels, folder, monkeypat
   asyncio.run(main())
 
 
-def test_a_model_has_options_of_its_own(channels, folder):
-  async def main():
-    asked = {}
-
-    def find(path, **options):
-      asked[path] = options
-      return made_up_engines.find(path)
-
-    folders = {name: str(folder.with_name(name)) for name in ("one", "other")}
-    for path in folders.values():
-      shutil.copytree(folder, path)
-    own = {"other": {"precision": "int8"}}
-    options = {"precision": "float32", "engine": "auto"}
-    models = ServedModels(folders, find=find, options_by_name=own, **options)
-    await models.start()
-    await models.stop()
-    assert asked == {
-      folders["one"]: options,
-      folders["other"]: {"precision": "int8", "engine": "auto"},
-    }
-
-  asyncio.run(main())
-
-
 def test_draining_answers_what_is_there_and_refuses_what_comes(channels, folder):
   async def main():
     async with serving(folder) as models:
@@ -467,19 +393,6 @@ def test_draining_answers_what_is_there_and_refuses_what_comes(channels, folder)
       Channel.gate.set()
       await drained
       assert await task == [1]
-
-  asyncio.run(main())
-
-
-def test_stopping_without_draining_fails_what_is_left(channels, folder):
-  async def main():
-    async with serving(folder) as models:
-      Channel.gate = asyncio.Event()
-      task = asyncio.create_task(sums(models, "1"))
-      await settle()
-      await models.stop()
-      with pytest.raises(NotReady):
-        await task
 
   asyncio.run(main())
 
@@ -504,18 +417,7 @@ def test_a_real_process_is_killed_and_comes_back(folder, monkeypatch):
   asyncio.run(main())
 
 
-@pytest.mark.parametrize("what", ["is no export", "does not exist"])
-def test_what_needs_tensorflow_is_one_message_without_it(monkeypatch, tmp_path, what):
+def test_what_needs_tensorflow_is_one_message_without_it(monkeypatch, tmp_path):
   monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-  path = tmp_path if what == "is no export" else tmp_path / "none"
-  with pytest.raises(ValueError, match=rf"^{path} {what}\. Without TensorFlow, which is not inst"):
-    served_models.found_apart(path)
-
-
-def test_what_needs_no_tensorflow_is_found_here(monkeypatch):
-  monkeypatch.setattr(servable, "needs_tensorflow", lambda folder: False)
-  monkeypatch.setattr(servable, "find", lambda folder, **options: (folder, options))
-  assert served_models.found_apart("f", task="auto") == (
-    "f",
-    {"task": "auto", "shares_cores": True},
-  )
+  with pytest.raises(ValueError, match=rf"^{tmp_path} is no export\. Without TensorFlow, which"):
+    served_models.found_apart(tmp_path)

@@ -140,18 +140,6 @@ def test_of_a_batch_that_fails_each_request_is_tried_alone():
   asyncio.run(main())
 
 
-def test_the_rest_of_a_request_that_fails_is_not_computed():
-  async def main():
-    async with pool_of(max_batch_tokens=2) as pool:
-      with pytest.raises(BackendError):
-        await sums(pool, [RAISES], [1], [2], [3], [4])
-      await settle()
-      assert Channel.all[0].works == [[[RAISES], [1]]]
-      assert pool.queue.tokens == 0
-
-  asyncio.run(main())
-
-
 def test_who_is_gone_is_not_computed():
   async def main():
     Channel.gate = asyncio.Event()
@@ -196,7 +184,6 @@ def test_only_what_a_dying_process_computed_is_lost():
   ("error", "words"),
   [
     (NotReady("no such file"), "no such file"),
-    (OSError(11, "Resource temporarily unavailable"), "cannot be loaded: .*temporarily unavail"),
     (TypeError("cannot pickle"), "cannot be loaded: TypeError: cannot pickle"),
   ],
 )
@@ -258,17 +245,6 @@ def test_a_model_that_cannot_be_started_again_refuses_and_pauses(monkeypatch):
   assert max(pauses) == worker_pool._LONGEST_PAUSE_S
 
 
-def test_a_fault_of_the_program_at_the_first_start_is_told():
-  async def main():
-    Channel.start_error = OSError("too many open files")
-    pool = WorkerPool("sums", [engine_load()], PoolOptions())
-    with pytest.raises(NotReady, match="cannot be loaded: too many open files"):
-      await asyncio.wait_for(pool.start(), 5)
-    assert len(Channel.all) == 1
-
-  asyncio.run(main())
-
-
 def test_a_fault_of_the_program_is_not_tried_for_ever(monkeypatch, caplog):
   monkeypatch.setattr(worker_pool, "_FIRST_PAUSE_S", 1e-6)
 
@@ -286,41 +262,6 @@ def test_a_fault_of_the_program_is_not_tried_for_ever(monkeypatch, caplog):
 
   asyncio.run(main())
   assert caplog.messages[-1].count("sums: the process that computes could not be started 8 times")
-
-
-def test_an_own_fault_of_the_pool_does_not_end_it(monkeypatch):
-  async def main():
-    async with pool_of() as pool:
-      original = pool._deliver
-      faults = [ArithmeticError("a mistake")]
-
-      def deliver(batch, done):
-        if faults:
-          raise faults.pop()
-        original(batch, done)
-
-      monkeypatch.setattr(pool, "_deliver", deliver)
-      with pytest.raises(NotReady):
-        await sums(pool, [1])
-      assert await sums(pool, [1]) == [1]
-
-  asyncio.run(main())
-
-
-def test_draining_waits_for_all():
-  async def main():
-    Channel.gate = asyncio.Event()
-    async with pool_of(max_batch_tokens=1) as pool:
-      tasks = [asyncio.create_task(sums(pool, [number])) for number in (1, 2)]
-      await settle()
-      drained = asyncio.create_task(pool.drain())
-      await settle()
-      assert not drained.done()
-      Channel.gate.set()
-      await drained
-      assert await asyncio.gather(*tasks) == [[1], [2]]
-
-  asyncio.run(main())
 
 
 def test_stopping_fails_what_waits():
