@@ -20,7 +20,6 @@ from bert import export_hub, serve
 from bert.serving import key_file
 from tests.kit.script_runs import Script, check_help
 from tests.kit.server_program import Program
-from tests.serving import fake_models
 
 SERVE = Script(serve)
 
@@ -143,30 +142,6 @@ def test_strangers_are_warned_of(warnings):
     serve.warn_of_strangers(address, False)
   assert len(warnings) == 4
   assert "--api_key_file" in warnings[0]
-
-
-@pytest.mark.parametrize(
-  ("address", "names", "hosts"),
-  [
-    ("127.0.0.1", [], ()),
-    ("::1", ["Bert.example"], ("bert.example",)),
-    ("127.0.0.1", ["*"], None),
-    ("0.0.0.0", [], None),
-    ("0.0.0.0", ["bert.example"], ("bert.example",)),
-  ],
-)
-def test_hosts(address, names, hosts):
-  assert serve.allowed_hosts(address, names) == hosts
-
-
-def test_what_to_try_names_a_key_where_one_is_needed():
-  models = fake_models.FakeModels({"words": fake_models.encoder()})
-  with socket.create_server(("127.0.0.1", 0)) as port:
-    number = port.getsockname()[1]
-    said = [serve.what_to_try(models, port, has_keys) for has_keys in (False, True)]
-  command = f"curl -s http://127.0.0.1:{number}/v1/embeddings"
-  assert f"{command} -d" in said[0]
-  assert f"{command} -H 'Authorization: Bearer KEY' -d" in said[1]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -62,7 +62,6 @@ def create(
   metrics: Metrics,
   log: RequestLog | None = None,
   started: Callable[[BaseException | None], None] | None = None,
-  page: Mapping[str, general_routes.File] | None = None,
 ) -> Any:
   """Makes the ASGI application.
 
@@ -72,7 +71,6 @@ def create(
     metrics: counts; the models have been given it, too.
     log: of requests.
     started: is called once the models can compute, with None, or with why they cannot.
-    page: files of the page, by default those of the package.
   """
   service = Service(models, settings, metrics)
   app = FastAPI(
@@ -86,8 +84,7 @@ def create(
   )
   for dialect in _DIALECTS:
     dialect.add_to(app, service)
-  files = general_routes.page_files() if page is None else page
-  general_routes.add_page(app, files)
+  general_routes.add_page(app)
   app.add_exception_handler(ServingError, _refuse)
   app.add_exception_handler(HTTPException, _refuse_path)
   app.add_exception_handler(Exception, _excuse)

@@ -53,11 +53,6 @@ class Deployment:
     return self._pool.is_ready or not self._usual
 
   @property
-  def fault(self) -> str | None:
-    """Why it cannot compute, as far as that is known."""
-    return self._pool.fault
-
-  @property
   def pids(self) -> list[int]:
     """The numbers of the processes, those of lazy abilities not among them."""
     return self._pool.pids

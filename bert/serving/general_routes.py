@@ -1,12 +1,14 @@
 """What probes, people and pages ask: health, models and limits, counts, the page and its files."""
 
-import functools
+import mimetypes
+import os
 import pathlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Request, Response
+from fastapi.responses import FileResponse
 
 import bert
 from bert.serving import documentation
@@ -14,16 +16,9 @@ from bert.serving.errors import NoRoute, NotReady
 from bert.serving.metrics import CONTENT_TYPE
 from bert.serving.service import Service, json_answer, to_json
 
-PAGE = pathlib.Path(__file__).parent / "page"
+_PAGE = pathlib.Path(__file__).parent / "page"
+mimetypes.add_type("text/javascript", ".js")  # whatever the registry of Windows says
 _TAG = "General"
-_MEDIA_TYPES = {
-  ".html": "text/html; charset=utf-8",
-  ".css": "text/css; charset=utf-8",
-  ".js": "text/javascript; charset=utf-8",
-  ".svg": "image/svg+xml",
-  ".png": "image/png",
-  ".woff2": "font/woff2",
-}
 
 
 def add_to(app: FastAPI, service: Service) -> None:
@@ -151,48 +146,26 @@ def _text(value: Any) -> str:
 # The page.
 
 
-class File(NamedTuple):
-  """A file of the page."""
-
-  content: bytes
-  media_type: str
-
-
-def page_files(folder: pathlib.Path = PAGE) -> dict[str, File]:
-  """Reads the files of the page: name -> content. What is not here cannot be asked for."""
-  return {
-    path.name: File(path.read_bytes(), _MEDIA_TYPES[path.suffix])
-    for path in sorted(folder.glob("*"))
-    if path.suffix in _MEDIA_TYPES
-  }
-
-
-def add_page(app: FastAPI, files: Mapping[str, File]) -> None:
+def add_page(app: FastAPI) -> None:
   """Adds the routes of the page, which are no part of the document of routes."""
-  get = functools.partial(app.get, include_in_schema=False)
-
-  def answer(name: str) -> Response:
-    if name not in files:
-      raise NoRoute(f"There is no page {name[:60]} here.")
-    file = files[name]
-    headers = {"content-type": file.media_type, "cache-control": "no-cache"}
-    return Response(file.content, headers=headers)
-
+  headers, names = {"cache-control": "no-cache"}, os.listdir(_PAGE)
   page = {"content": {"text/html": {}}, "description": "The page."}
 
-  @app.get("/", tags=[_TAG], response_class=Response, responses={200: page})
+  @app.get("/", tags=[_TAG], response_class=FileResponse, responses={200: page})
   async def index() -> Response:
     """Returns the page."""
-    return answer("index.html")
+    return FileResponse(_PAGE / "index.html", headers=headers)
 
-  @get("/docs")
+  @app.get("/docs", include_in_schema=False)
   async def docs() -> Response:
-    return answer("docs.html")
+    return FileResponse(_PAGE / "docs.html", headers=headers)
 
-  @get("/favicon.ico")
+  @app.get("/favicon.ico", include_in_schema=False)
   async def favicon() -> Response:
-    return answer("icon.svg")
+    return FileResponse(_PAGE / "icon.svg", headers=headers)
 
-  @get("/page/{name}")
+  @app.get("/page/{name}", include_in_schema=False)
   async def file(name: str) -> Response:
-    return answer(name)
+    if name not in names:
+      raise NoRoute(f"There is no page {name[:60]} here.")
+    return FileResponse(_PAGE / name, headers=headers)

@@ -24,14 +24,8 @@ class RequestLog:
 
   def request(self, facts: Mapping[str, Any]) -> None:
     """Writes the line of a request."""
-    self._write({"event": "request", **facts})
-
-  def event(self, name: str, **facts: Any) -> None:
-    """Writes the line of something else, such as a reload."""
-    self._write({"event": name, **facts})
-
-  def _write(self, facts: Mapping[str, Any]) -> None:
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+    facts = {"event": "request", **facts}
     if self._form == "json":
       line = json.dumps({"time": now, **facts})
     else:

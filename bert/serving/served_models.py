@@ -4,7 +4,7 @@
   await models.start()
   found = await models.find("mrpc").compute("answers", [("It rains.", "It is wet.")])
   found.results[0]["label"]
-  await models.drain(); await models.stop()
+  await models.stop()
 
 Texts become tokens here and scores become answers; the processes compute what lies between. All of
 it belongs to one event loop. Long texts are read in a thread, so that the loop goes on.
@@ -120,11 +120,6 @@ class ServedModel:
   def is_ready(self) -> bool:
     """Whether it can compute now."""
     return self._deployment is not None and self._deployment.is_ready
-
-  @property
-  def fault(self) -> str | None:
-    """Why it is not ready, as far as that is known."""
-    return self._deployment.fault if self._deployment else None
 
   @property
   def pids(self) -> list[int]:
@@ -363,7 +358,6 @@ class Admission:
     self.requests = 0
     self.is_open = True
     self._options = options
-    self._left = asyncio.Event()
 
   def request(self) -> "Admission":
     """Takes a request, for a `with` block.
@@ -385,8 +379,6 @@ class Admission:
 
   def __exit__(self, *_: object) -> None:
     self.requests -= 1
-    if not self.requests:
-      self._left.set()
 
   def check_wait(self, pool: WorkerPool, tokens: int) -> None:
     """Raises an `Overloaded` where a request of N tokens would wait too long."""
@@ -396,12 +388,6 @@ class Admission:
         f"The request would wait {wait_s:.0f} s, which is more than {self._options.max_wait_s:g}.",
         retry_after_s=max(1, math.ceil(wait_s - self._options.max_wait_s)),
       )
-
-  async def emptied(self) -> None:
-    """Waits until no request is left."""
-    while self.requests:
-      self._left.clear()
-      await self._left.wait()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -457,11 +443,6 @@ class ServedModels:
     """Whether each model can compute, and requests are taken."""
     return self._admission.is_open and all(each.is_ready for each in self._models.values())
 
-  @property
-  def num_requests(self) -> int:
-    """How many requests are being answered."""
-    return self._admission.requests
-
   def find(self, name: str | None = None) -> ServedModel:
     """Returns a model; where there is one, any name is right, and None is the first.
 
@@ -491,11 +472,6 @@ class ServedModels:
       raise
     if self._options.reload:
       self._watchers = [asyncio.create_task(each.watch()) for each in self._models.values()]
-
-  async def drain(self) -> None:
-    """Takes no more requests, and waits for those that are being answered."""
-    self._admission.is_open = False
-    await self._admission.emptied()
 
   async def stop(self) -> None:
     """Ends everything; requests that are left fail."""

@@ -3,7 +3,7 @@
   pool = WorkerPool("mrpc", engines, PoolOptions(workers=2))
   await pool.start()
   found = await pool.compute(0, rows, lengths)      # rows of a request, in a batch or in several
-  await pool.drain(); await pool.stop()
+  await pool.stop()
 
 A batch is what waits when a process has nothing to do, as many rows as its tokens allow: nobody
 waits for company. What happens to a batch that fails:
@@ -81,8 +81,6 @@ class WorkerPool:
     self._channels: list[Channel] = []  # those that are ready
     self._tasks: list[asyncio.Task] = []
     self._idle: list[asyncio.Future] = []  # of processes that wait for rows
-    self._computing = 0  # requests in batches that are being computed
-    self._emptied = asyncio.Event()
     self._started: asyncio.Future | None = None
     self._tokens_per_second = 0.0  # of one process
 
@@ -162,12 +160,6 @@ class WorkerPool:
       self._leave(request)
     taken = request.taken_at or came
     return Computed(request.outputs, taken - came, request.inference_s)
-
-  async def drain(self) -> None:
-    """Waits until the queue is empty and nothing is being computed."""
-    while len(self.queue) or self._computing:
-      self._emptied.clear()
-      await self._emptied.wait()
 
   async def stop(self) -> None:
     """Ends the processes; requests that wait fail."""
@@ -253,7 +245,6 @@ class WorkerPool:
     """
     while True:
       batch = await self._next_batch()
-      self._computing += 1
       try:
         await self._compute_batch(channel, batch)
       except BaseException as error:
@@ -262,7 +253,6 @@ class WorkerPool:
           self._fail(request, error if known else NotReady("The server stops."))
         raise
       finally:
-        self._computing -= 1
         self._tell_queue()
 
   async def _next_batch(self) -> Batch:
@@ -360,8 +350,6 @@ class WorkerPool:
 
   def _tell_queue(self) -> None:
     self._events.queue(self._model, len(self.queue), self.queue.tokens)
-    if not len(self.queue) and not self._computing:
-      self._emptied.set()
 
 
 def _alone(part: Part) -> Batch:

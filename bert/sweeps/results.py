@@ -50,7 +50,7 @@ def text(content: dict[str, Any]) -> str:
   body = [line for table in tables for line in (rule, *table)][1:]
   best = content["best"]
   notes = [*content["sentences"], *found.notes, content["hint"]]
-  notes += [f"Best run: {best.name}, {best.folder}."] if best else []
+  notes += [f"Best run: {best.name}, {os.path.join(found.folder, best.folder)}."] if best else []
   notes += [
     f"FAILED: {', '.join(filter(None, (each.group, each.name)))}: {each.collapsed}."
     for each in found.entries
@@ -68,7 +68,7 @@ def _of_runs(group: Group) -> list[list[Sequence[str]]]:
     (
       each.name,
       *map(runs.figure, map(each.results.get, group.metrics), group.decimals),
-      "-" if each.seconds is None else f"{each.seconds / 60:.1f}",
+      "–" if each.seconds is None else f"{each.seconds / 60:.1f}",
       _remark(each),
     )
     for each in group.entries
@@ -98,7 +98,7 @@ def _row_of_task(group: Group) -> Sequence[str]:
     count += f", {number} {what}" if number else ""
   best = group.best
   if not best:
-    return (group.name, *["-"] * 5, count)
+    return (group.name, *["–"] * 5, count)
   digits = group.decimals[0]
   names = [name for name in best.results if name != "score"]
   return (

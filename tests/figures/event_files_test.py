@@ -34,7 +34,7 @@ def test_the_later_of_two_files_counts_where_they_overlap(tmp_path):
   assert event_files.read_curves(tmp_path) == {"loss": {1: 1.0, 2: 2.0, 3: 4.0, 4: 5.0}}
 
 
-@pytest.mark.parametrize("cut", [1, 9, 30])
+@pytest.mark.parametrize("cut", [1, 30])
 def test_a_file_that_ends_within_an_event_shows_what_is_there(tmp_path, cut):
   path = write_events(tmp_path, {"loss": [1.0, 2.0, 3.0]})
   path.write_bytes(path.read_bytes()[:-cut])
@@ -54,12 +54,6 @@ def test_the_best_step_is_that_of_the_newest_checkpoint(run):
   read = event_files.read_run(run)
   assert (read.best, read.problem_type) == ((50, 4.0), "regression")
   assert read.best_tags() == ["masked_lm_loss"], "the metric that was watched"
-
-
-@pytest.mark.parametrize(("loss", "found"), [("cosine", "regression"), ("in_batch_negatives", "")])
-def test_the_cosine_loss_is_a_squared_error(run, loss, found):
-  saving.save(str(run), 60, {"a": np.zeros(1)}, {"informative": {"loss": loss}})
-  assert event_files.read_run(run).problem_type == found
 
 
 def test_a_damaged_state_marks_no_best_step_and_hides_no_curve(run):
@@ -87,8 +81,3 @@ def test_an_event_file_without_scalars_is_named(tmp_path):
   (tmp_path / "events.out.tfevents.1").write_bytes(b"no events")
   with pytest.raises(event_files.NoScalarsError, match=r"no scalars in events\.out\.tfevents\.1: "):
     event_files.read_run(tmp_path)
-
-
-def test_characters_of_patterns_in_a_folder_stand_for_themselves(tmp_path):
-  write_events(tmp_path / "rate[1-5]", {"loss": [1.0, 2.0]})
-  assert event_files.read_curves(tmp_path / "rate[1-5]") == {"loss": {1: 1.0, 2: 2.0}}

@@ -12,15 +12,6 @@ from tests.kit.event_files import write_run
 from tests.kit.figures import assert_apart, legend_of, saved_figures
 
 
-def test_smoothing_keeps_lines_straight_and_takes_noise_away():
-  line = np.linspace(0, 5, 101).tolist()
-  np.testing.assert_allclose(training_curves.smooth(line, 10)[:-10], line[:-10], atol=1e-12)
-  noise = np.random.default_rng(0).normal(size=1000).tolist()
-  assert np.std(training_curves.smooth(noise, 20)[20:-20]) < 0.25
-  assert training_curves.smooth(noise, 0) == pytest.approx(noise)
-  assert training_curves.smooth([], 3) == []
-
-
 def read(training=None, evaluation=None, folder="run", first=1, every=1, **facts) -> Run:
   """What `read_run` returns: training from step `first` on, evaluation at 50, 100, ..."""
   steps, evaluated = range(first, 10**7, every), range(50, 999, 50)
@@ -65,28 +56,6 @@ def test_panels_have_names_units_and_curves():
   assert (list(evaluation.get_xdata()), list(evaluation.get_ydata())) == ([50], [4.0])
   assert set(legend_of(figure)) == {"training, smoothed", "evaluation"}
   assert len(panels["next sentence loss"].get_lines()) == 2
-
-
-def test_chosen_tags_alone_are_drawn():
-  run = read({"examples/sec": [1.0, 2.0], "loss": [1.0, 2.0], "accuracy": [1.0, 2.0]})
-  _, panels = draw(run, tags=["examples/sec", "loss"])
-  assert list(panels) == ["examples/sec", "loss"]
-  assert panels["examples/sec"].get_ylabel() == "examples per second"
-
-
-def test_a_fine_tuning_run_shows_each_curve_once_and_the_learning_rate_as_it_is():
-  rates = [1e-5, 2e-5, 1.9e-5, *np.linspace(1.8e-5, 0, 97)]
-  losses = {"loss": [0.5, 0.4], "eval_loss": [0.5, 0.4]}
-  _, panels = draw(read({**LOSS, "learning_rate": rates}, {"eval_accuracy": [0.7, 0.8], **losses}))
-  assert list(panels) == ["loss", "eval accuracy", "learning rate"]
-  [line] = panels["learning rate"].get_lines()
-  np.testing.assert_array_equal(line.get_ydata(), rates)
-  assert panels["learning rate"].get_ylim()[0] == 0
-
-
-def test_the_loss_of_a_regression_is_a_squared_error():
-  _, panels = draw(read(LOSS, problem_type="regression"))
-  assert panels["loss"].get_ylabel() == "mean squared error"
 
 
 def test_the_best_evaluation_is_marked_in_the_panel_of_its_metric():

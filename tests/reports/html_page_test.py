@@ -37,16 +37,9 @@ def test_it_needs_nothing_else(kind, page):
   assert "url(#" in page or kind not in ("classes", "numbers")
 
 
-def test_numbers_are_those_of_the_run(page):
-  results = made_up_runs.subject(None).results
-  for value in results.values():
-    assert f">{value}<" in page
-  assert pages.data_of(page)["results"] == {name: float(value) for name, value in results.items()}
-
-
 @pytest.mark.mutation("bert.reports.html_page:_template", "keyword autoescape")
 @pytest.mark.mutation("bert.reports.html_page:_data", "call replace")
-@pytest.mark.parametrize("kind_", made_up_runs.KINDS)
+@pytest.mark.parametrize("kind_", ["classes", "entities", "choices", "values"])
 def test_what_users_wrote_is_text(kind_):
   examples = made_up_runs.KINDS[kind_]()
   for case in examples.cases:
@@ -113,15 +106,6 @@ def test_each_kind_is_shown_in_its_form(kind, page):
     assert text in page
 
 
-def test_the_most_wrong_example_comes_first():
-  found = contents.contents(made_up_runs.subject(made_up_runs.of_classes()))["examples"]
-  losses = [each["case"].loss for each in found["cases"]]
-  assert len(losses) == 1, "the others are right"
-  assert found["cases"][0]["number"] == 4
-  assert found["cases"][0]["cells"] == "1-0"
-  np.testing.assert_allclose(losses[0], -np.log(0.001), rtol=1e-5)
-
-
 def test_long_texts_are_cut_around_the_first_mark():
   text = "a" * 5000
   pieces, left_out = contents.pieces_of(shown.Passage("text", text, (shown.Mark(4000, 4010, ""),)))
@@ -154,23 +138,12 @@ def test_a_model_that_gives_one_answer_is_called_so():
   assert said not in html_page.render(failed)  # a sentence that says more stands there
 
 
-def test_results_of_different_names_have_different_titles():
-  results = {"eval_accuracy": "0.5", "eval_loss": "0.25", "loss": "0.75"}
-  page = html_page.render(made_up_runs.subject(None, curves=None, results=results))
-  for title, value in (("accuracy", "0.5"), ("eval_loss", "0.25"), ("loss", "0.75")):
-    assert f"<dt>{title}</dt><dd>{value}</dd>" in page
-
-
 def test_nothing_is_called_wrong_where_all_is_right():
   examples = made_up_runs.of_classes()
   said = html_page.render(made_up_runs.subject(examples, curves=None))
   assert "Most wrong examples" in said
   assert "1 is wrong; the highest loss comes first." in said
   assert said.index('class="case"') < said.index('<details id="further">')
-  before, after = said.split('<details id="further">')
-  assert before.count('class="tag is-wrong">wrong') == 1
-  assert ">right</span>" not in before
-  assert after.count(">right</span>") == 3
   for case in examples.cases:
     case.is_right = True
   said = html_page.render(made_up_runs.subject(examples, curves=None))
@@ -198,39 +171,6 @@ def test_the_headline_has_its_interval_and_what_spoils_it():
   assert len(data["cautions"]) == 2
   subject.findings = [leak._replace(leaks="test")]
   assert "in train, too" not in html_page.render(subject).split('id="matrix"')[0]
-
-
-def test_the_command_stands_after_the_results():
-  page = html_page.render(made_up_runs.of_kind("classes"))
-  places = [page.index(f'<h2 id="{name}">') for name in ("matrix", "cases", "usage", "command")]
-  assert places == sorted(places)
-
-
-def test_blank_texts_are_seen():
-  examples = made_up_runs.of_classes()
-  examples.cases[3].passages = [shown.Passage("text_a", ""), shown.Passage("text_b", " \u200b")]
-  page = html_page.render(made_up_runs.subject(examples, curves=None))
-  assert '<span class="blank">empty</span>' in page
-  assert '<span class="blank">blank: 2 characters that are not visible</span>' in page
-
-
-def test_all_tables_scroll_in_their_place():
-  for kind in made_up_runs.KINDS:
-    page = html_page.render(made_up_runs.of_kind(kind))
-    assert page.count("<table") == page.count('<div class="scrolled"'), kind
-  meters = page.count('class="meter"')
-  assert meters == page.count('class="meter-value"')
-
-
-def test_long_options_have_the_whole_width():
-  examples = made_up_runs.of_choices()
-  assert 'class="case-body is-long"' not in html_page.render(
-    made_up_runs.subject(examples, curves=None)
-  )
-  case = examples.cases[0]
-  case.options = [case.options[0]._replace(name="a long choice " * 3), *case.options[1:]]
-  page = html_page.render(made_up_runs.subject(examples, curves=None))
-  assert page.count('class="case-body is-long"') == 1
 
 
 def test_words_say_what_they_contributed():

@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-from bert.sweeps import glue
 from tests.kit.paths import ROOT
 
 
@@ -40,13 +39,6 @@ def test_a_run_of_one_answer_is_marked_and_is_no_error(bench):
   assert not any(run["collapsed"] for run in bench.runs_of("MRPC"))
   assert "4 of 4, 1 failed" in text
   assert f"FAILED: CoLA, rate 2e-05, 2 epochs, seed 2: {why}." in " ".join(text.split())
-
-
-def test_a_task_of_which_every_run_fails_has_no_score(bench):
-  names = [glue.folder_name(rate, 2, seed) for rate in (2e-5, 3e-5) for seed in (1, 2)]
-  bench.add("RTE", "MRPC").tell("RTE", fail=names)
-  assert bench.run().code == 1
-  assert bench.best_of("RTE") is None
 
 
 def test_runs_that_are_killed_or_leave_no_number_have_failed(bench):

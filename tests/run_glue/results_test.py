@@ -53,16 +53,6 @@ def test_one_checkpoint_of_each_task_stays(bench):
   assert (bench.out / "RTE" / "lr2e-05_epochs2_seed1" / "eval_results.txt").exists()
 
 
-def test_checkpoints_go_while_the_sweep_is_at_work(bench):
-  """At no time are there more than the best one's and those of the setting that is running."""
-  bench.add("RTE").run_well("--nodo_predict", learning_rates="1e-5,2e-5,3e-5", seeds="1")
-  kept = bench.with_checkpoint()
-  assert kept == [os.path.join("RTE", "lr3e-05_epochs2_seed1")]
-  bench.tell("RTE", fail=["lr4e-05_epochs2_seed1"])
-  bench.run("--nodo_predict", learning_rates="1e-5,2e-5,3e-5,4e-5", seeds="1")
-  assert bench.with_checkpoint() == kept
-
-
 def test_a_best_run_whose_checkpoint_is_gone_is_trained_again_to_predict(bench):
   better = {"lr2e-05_epochs2_seed1": 0.8, "lr3e-05_epochs2_seed1": 0.7}
   bench.add("RTE").tell("RTE", scores=better)

@@ -66,14 +66,6 @@ def test_settings_that_change_no_result_may_change(bench):
   assert len(bench.trained()) == 4
 
 
-def test_flags_of_runs_that_came_to_nothing_may_change(bench):
-  bench.add("RTE").tell("RTE", fail=["lr2e-05_epochs2_seed1"])
-  values = {"learning_rates": "2e-5", "seeds": "1"}
-  assert bench.run(**values).code == 1
-  bench.tell("RTE")
-  bench.run_well(**values, max_seq_length=64)
-
-
 def test_files_of_somebody_else_are_never_removed(bench):
   other = bench.out / "RTE" / "lr2e-05_epochs2_seed1" / "thesis.txt"
   write(other, "mine")

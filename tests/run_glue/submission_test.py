@@ -28,14 +28,6 @@ def test_the_submission_is_as_glue_wants_it(bench):
   assert folder_of(predicted[3]) == os.path.join("out", "AX")
 
 
-def test_another_best_run_predicts_anew(bench):
-  bench.add("MNLI", "AX").run_well(learning_rates="2e-5")
-  bench.run_well(learning_rates="2e-5,3e-5")
-  predicted = [call for call in bench.calls() if "do_predict" in call]
-  assert [call["task_name"] for call in predicted] == ["MNLI", "AX"] * 2
-  assert "lr3e-05" in predicted[3]["init_checkpoint"]
-
-
 def test_another_test_set_is_predicted_anew(bench):
   bench.add("RTE").run_well()
   write(bench.glue / "RTE" / "test.tsv", "index\ttext\n0\tc\n1\td\n2\te\n")
@@ -71,20 +63,3 @@ def test_predictions_that_lack_rows_are_not_submitted(tmp_path):
     glue_submission.submission_text(
       "RTE", str(tmp_path / "predictions.tsv"), str(tmp_path / "test.tsv")
     )
-
-
-def test_rows_without_an_index_are_counted(tmp_path):
-  write(tmp_path / "test.tsv", "sentence\na\nb\n")
-  write(tmp_path / "predictions.tsv", "id\tlabel\ntest-1\t1\t0.5\ntest-2\t0\t0.5\n")
-  text = glue_submission.submission_text(
-    "SST-2", str(tmp_path / "predictions.tsv"), str(tmp_path / "test.tsv")
-  )
-  assert text == "index\tprediction\n0\t1\n1\t0\n"
-
-
-def test_a_file_of_an_earlier_submission_does_not_stay(tmp_path):
-  glue_submission.write_submission(str(tmp_path), {"RTE": "a", "CoLA": "b"})
-  path = glue_submission.write_submission(str(tmp_path), {"RTE": "c"})
-  assert os.listdir(tmp_path / "submission") == ["RTE.tsv"]
-  with zipfile.ZipFile(path) as archive:
-    assert archive.read("RTE.tsv") == b"c"

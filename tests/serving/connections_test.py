@@ -16,7 +16,7 @@ import pytest
 from bert.serving import app, connections, http_server
 from bert.serving.metrics import Metrics
 from bert.serving.service import Settings
-from tests.serving.running_server import EMBED, HEAD, Running, one_answer, rest_of, started
+from tests.serving.running_server import EMBED, HEAD, Running, rest_of, started
 
 
 @pytest.fixture
@@ -47,17 +47,6 @@ def test_headers_that_come_byte_by_byte_end_too(running, monkeypatch):
       time.sleep(0.02)
       if time.monotonic() - start > 10:
         pytest.fail("the connection is still open")
-
-
-def test_a_second_request_has_its_own_time(running, monkeypatch):
-  monkeypatch.setattr(connections.Timers, "headers_s", 0.2)
-  with running.connect() as connection:
-    for _ in range(2):
-      connection.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(EMBED) + EMBED)
-      assert one_answer(connection).startswith(b"HTTP/1.1 200 ")
-      time.sleep(0.3)  # between requests a connection may rest
-    connection.sendall(HEAD)
-    assert rest_of(connection).startswith(b"HTTP/1.1 408 ")
 
 
 def test_a_body_that_does_not_come(running):
@@ -164,15 +153,6 @@ def test_a_port_that_another_server_has_taken_meanwhile_is_one_line():
         http_server.run(http_server.make(None, drain_s=1), second)
 
 
-def test_a_name_is_any_of_its_addresses_that_are_here(monkeypatch):
-  found = [
-    (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in ("203.0.113.7", "127.0.0.1")
-  ]
-  monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: found)
-  with http_server.open_port("a.name", 0) as port:
-    assert port.getsockname()[0] == "127.0.0.1"
-
-
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
 def test_an_address_that_is_none_is_one_line(host):
   with pytest.raises(OSError, match=f"--host={host}.*no address of this machine"):
@@ -192,7 +172,7 @@ def test_a_model_that_cannot_be_loaded_ends_the_server():
     failures.append(error)
     running.server.stop()
 
-  made = app.create(running.models, Settings(), Metrics(), started=started, page={})
+  made = app.create(running.models, Settings(), Metrics(), started=started)
   running.server = http_server.make(made, drain_s=1)
   http_server.run(running.server, running.port)
   assert [str(error) for error in failures] == ["no model"]

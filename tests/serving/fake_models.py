@@ -109,9 +109,6 @@ class FakeModels:
   async def start(self) -> None:
     pass
 
-  async def drain(self) -> None:
-    pass
-
   async def stop(self) -> None:
     self.stopped = True
 
@@ -239,8 +236,7 @@ def main(port: str = "8080") -> None:
   from bert.serving import app, http_server, metrics, service
 
   with http_server.open_port("127.0.0.1", int(port)) as taken:
-    page = {"index.html": app.general_routes.File(b"<p>", "text/html; charset=utf-8")}
-    made = app.create(all_kinds(), service.Settings(), metrics.Metrics(), page=page)
+    made = app.create(all_kinds(), service.Settings(), metrics.Metrics())
     http_server.run(http_server.make(made, drain_s=5), taken)
 
 

@@ -34,8 +34,7 @@ class Site:
     self.lines = io.StringIO()
     self.metrics = Metrics()
     log = RequestLog(form, self.lines)
-    page = {"index.html": app.general_routes.File(b"<p>", "text/html; charset=utf-8")}
-    self.app = app.create(self.models, Settings(**settings), self.metrics, log, page=page)
+    self.app = app.create(self.models, Settings(**settings), self.metrics, log)
 
   def ask(self, method="POST", path="/embed", body=EMBED, **options):
     return asyncio.run(ask(self.app, method, path, body, **options))
@@ -138,21 +137,6 @@ def test_a_client_that_goes_away_leaves_nothing(when):
   assert len(tasks) == 1
   assert site.model.cancelled == (when == "during the answer")
   assert site.facts()["status"] == limits.CLIENT_IS_GONE
-
-
-def test_the_end_of_the_server_is_said():
-  site = Site()
-  site.model.wait = asyncio.Event().wait
-
-  async def end():
-    request = asyncio.ensure_future(ask(site.app, "POST", "/embed", EMBED))
-    await asyncio.sleep(0.02)
-    request.cancel()
-    return await request
-
-  found = asyncio.run(end())
-  assert (found.status, found.json()["error"]) == (503, "The server stops.")
-  assert site.model.cancelled == 1
 
 
 def test_many_texts_are_refused():
@@ -386,17 +370,6 @@ def test_other_methods_are_named(method):
   assert found.json()["error"] == f"/embed takes POST, OPTIONS, not {method}."
 
 
-def test_web_sockets_are_closed():
-  sent = []
-
-  async def send(message):
-    sent.append(message)
-
-  scope = {"type": "websocket", "path": "/", "headers": []}
-  asyncio.run(Site().app(scope, None, send))
-  assert sent == [{"type": "websocket.close", "code": 1000}]
-
-
 # ---------------------------------------------------------------------------------------------
 # The log.
 
@@ -459,11 +432,3 @@ def test_other_messages_are_json_too():
   record = logging.LogRecord("absl", logging.WARNING, "", 0, "a %s", ("b",), None)
   line = json.loads(JsonFormatter().format(record))
   assert (line["level"], line["message"]) == ("warning", "a b")
-
-
-def test_paths_do_not_fill_the_metrics():
-  site = Site()
-  for number in range(5):
-    site.ask("GET", f"/{number}")
-  text = site.metrics.text().decode()
-  assert 'te_request_count{path="other",status="404"} 5.0' in text

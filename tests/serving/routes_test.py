@@ -5,19 +5,21 @@ Alone: python -m pytest tests/serving/routes_test.py (seconds)
 
 import base64
 import json
+import pathlib
 import re
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from bert.serving import app, general_routes
+from bert.serving import app
 from bert.serving.errors import BackendError, Overloaded, WorkerDied
 from bert.serving.metrics import Metrics
 from bert.serving.service import Settings
 from bert.tokenization import BasicTokenizer
 from tests.serving import fake_models
 
+PAGE = pathlib.Path(app.__file__).parent / "page"
 TEXT, OTHER = "The storm closed both runways.", "No aircraft could land."
 
 
@@ -95,10 +97,6 @@ class TestOpenAI:
       for each, text in zip(found, texts, strict=True):
         np.testing.assert_allclose(each["embedding"], unit(vector(models, text)), atol=1e-6)
 
-  def test_fewer_dimensions_are_normalised_again(self, client, models):
-    [entry] = self.embed(client, input=TEXT, dimensions=4)["data"]
-    np.testing.assert_allclose(entry["embedding"], unit(vector(models, TEXT)[:4]), atol=1e-6)
-
   def test_ids_of_another_tokenizer_are_refused_with_the_remedy(self, client):
     for ids in ([100257], [5, 9]):  # the second is [unused4] here
       found = post(client, "/v1/embeddings", {"input": [ids], "model": "encoder"}, 422)
@@ -120,10 +118,6 @@ class TestOpenAI:
 
 
 class TestTextEmbeddingsInference:
-  def test_embed_without_normalising(self, client, models):
-    found = post(client, "/embed", {"inputs": TEXT, "normalize": False})
-    np.testing.assert_allclose(found, [vector(models, TEXT)], atol=1e-6)
-
   @pytest.mark.parametrize(
     ("inputs", "items"),
     [
@@ -341,18 +335,6 @@ class TestSavedModels:
       message = post(client, "/predict", {"inputs": "a", "raw_scores": True}, 422)["error"]
       assert "leave out `raw_scores`" in message
 
-  def test_pairs_are_ranked(self):
-    with self.client(self.classes) as client:
-      found = post(client, "/rerank", {"query": "a", "texts": ["b", "b" * 5, "b" * 3]})
-      assert [each["index"] for each in found] == [1, 2, 0]
-      assert [each["score"] for each in found] == pytest.approx([0.05, 0.03, 0.01])
-
-  def test_the_page_knows_them(self):
-    with self.client(self.classes) as client:
-      [model] = client.get("/info").json()["models"]
-      assert (model["display"], model["labels"]) == ("classes", ["0", "1"])
-      assert post(client, "/answer", {"items": [model["example"]]})["answers"][0]["label"] == "0"
-
   def test_what_no_task_of_ours_answers_stays_as_it_is(self):
     with self.client(lambda row: {"stars": np.float32(4.5)}) as client:
       assert post(client, "/predict", {"inputs": "a"}) == [{"stars": 4.5}]
@@ -487,7 +469,7 @@ class TestGeneral:
       assert response.headers["content-type"] == "text/html; charset=utf-8"
       linked = re.findall(r'(?:src|href)="(page/[^"]+)"', response.text)
       assert linked
-      for name in [*linked, *(f"page/{each.name}" for each in general_routes.PAGE.iterdir())]:
+      for name in [*linked, *(f"page/{each.name}" for each in PAGE.iterdir())]:
         assert client.get(f"/{name}").status_code == 200, name
     assert client.get("/page/page.js").headers["content-type"].startswith("text/javascript")
 

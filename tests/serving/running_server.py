@@ -27,12 +27,12 @@ HEAD = b"POST /embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 class Running:
   """A server in a thread."""
 
-  def __init__(self, **settings):
-    self.models = fake_models.FakeModels({"encoder": fake_models.encoder()})
+  def __init__(self, models: fake_models.FakeModels | None = None, **settings):
+    self.models = models or fake_models.FakeModels({"encoder": fake_models.encoder()})
     self.model = self.models.models["encoder"]
     self.port = http_server.open_port("127.0.0.1", 0)
     self.address = self.port.getsockname()[:2]
-    made = app.create(self.models, Settings(**settings), Metrics(), page={})
+    made = app.create(self.models, Settings(**settings), Metrics())
     self.server = http_server.make(made, drain_s=5)
     self.thread = threading.Thread(
       target=lambda: http_server.run(self.server, self.port), daemon=True
@@ -87,9 +87,9 @@ def _received(connection: socket.socket) -> bytes:
 
 
 @contextlib.contextmanager
-def started(**settings) -> Iterator[Running]:
+def started(models: fake_models.FakeModels | None = None, **settings) -> Iterator[Running]:
   """A server within the block."""
-  found = Running(**settings)
+  found = Running(models, **settings)
   found.start()
   try:
     yield found

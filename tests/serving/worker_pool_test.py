@@ -78,22 +78,6 @@ def test_rows_of_one_request_and_of_several():
   asyncio.run(main())
 
 
-def test_what_comes_while_a_process_computes_is_the_next_batch():
-  async def main():
-    Channel.gate = asyncio.Event()
-    async with pool_of() as pool:
-      tasks = [asyncio.create_task(sums(pool, [1]))]
-      await settle()
-      tasks += [asyncio.create_task(sums(pool, [number])) for number in (2, 3)]
-      await settle()
-      assert Channel.all[0].works == [[[1]]]
-      Channel.gate.set()
-      assert await asyncio.gather(*tasks) == [[1], [2], [3]]
-      assert Channel.all[0].works == [[[1]], [[2], [3]]]
-
-  asyncio.run(main())
-
-
 def test_a_request_whose_turn_does_not_come_is_refused_and_one_that_is_computed_is_not():
   async def main():
     Channel.gate = asyncio.Event()
@@ -262,19 +246,6 @@ def test_a_fault_of_the_program_is_not_tried_for_ever(monkeypatch, caplog):
 
   asyncio.run(main())
   assert caplog.messages[-1].count("sums: the process that computes could not be started 8 times")
-
-
-def test_stopping_fails_what_waits():
-  async def main():
-    Channel.gate = asyncio.Event()
-    async with pool_of(max_batch_tokens=1) as pool:
-      tasks = [asyncio.create_task(sums(pool, [number])) for number in (1, 2)]
-      await settle()
-      await pool.stop()
-      found = await asyncio.gather(*tasks, return_exceptions=True)
-      assert [type(each) for each in found] == [NotReady, NotReady]
-
-  asyncio.run(main())
 
 
 def test_the_speed_is_that_of_full_batches():

@@ -39,7 +39,7 @@ def test_the_table_and_all_figures(runs, tmp_path):
   assert rows["mean, without failed runs"][-2:] == ["0.7900", "0.8400"]
   assert "FAILED: seed 3: accuracy 0.6838 is not above 0.6838" in text
   assert f"PROBLEM: {problem}" in text
-  assert "Best run: seed 2, seed_2." in text
+  assert "Best run: seed 2, out/seed_2." in text
   assert max(map(len, text.splitlines())) <= 100
   [group] = json.loads((tmp_path / "results.json").read_text())["groups"]
   every, others = group["summaries"]
