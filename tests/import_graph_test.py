@@ -43,7 +43,7 @@ MAY_IMPORT = {
     *("io", "families", "text", "checkpoints", "model", "tasks", "training", "pretraining"),
     *("exporting", "predicting", "figures", "checks", "reports", "distillation"),
   },
-  "sweeps": {"io", "tasks", "training", "scripts"},
+  "sweeps": {"io", "tasks", "training", "reports", "scripts"},
   "fine_tuning": {
     *("io", "text", "checkpoints", "model", "tasks", "training", "exporting", "predicting"),
     *("distillation", "scripts"),

@@ -49,7 +49,7 @@ class Routes:
     return self._route(path, "POST", tuple(_MEANINGS), answer, options)
 
   def _route(self, path: str, method: str, errors: tuple[int, ...], answer: Any, options):
-    responses: dict[int, Any] = {
+    responses: dict[int | str, dict[str, Any]] = {
       status: {
         "description": _MEANINGS[status],
         "content": {"application/json": {"schema": _ERROR}},

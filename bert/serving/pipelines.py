@@ -3,7 +3,7 @@
 A model answers as the pipeline that fits it; of several models one is named by `/models/NAME`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -65,10 +65,10 @@ async def _pipeline(service: Service, request: Request, body: PipelineRequest) -
   model, ability = _model_and_ability(service, body, is_comparison)
   if ability == "vectors" and not is_comparison:
     of_vectors = {**body.model_dump(), "model": model.name}
-    body = json_bodies.checked(tei_routes.EmbedRequest, of_vectors)
-    return await tei_routes.embed(service, request, body)
+    asked = json_bodies.checked(tei_routes.EmbedRequest, of_vectors)
+    return await tei_routes.embed(service, request, asked)
   try:
-    items = _compared(body.inputs) if is_comparison else _items(ability, body.inputs)
+    items: Sequence[Any] = _compared(body.inputs) if is_comparison else _items(ability, body.inputs)
   except ValueError as error:
     raise InvalidInput(str(error)) from None
   items = tei_routes.as_asked(body, model, ability, items)

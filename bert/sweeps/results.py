@@ -19,6 +19,7 @@ from bert.scripts import report_pages
 from bert.tasks.run_statistics import titles
 
 _WIDTH = 100
+_HEADER = ("Task", "Metrics", "Best run", "Score", "Mean ± SD", "Best setting", "Runs")
 
 
 def write(found: Runs, output_dir: str, with_page: bool = False) -> str:
@@ -63,8 +64,8 @@ def text(content: dict[str, Any]) -> str:
 
 def _of_runs(group: Group) -> list[list[Sequence[str]]]:
   """Returns the rows of a table of runs: its header, the runs, and what sums them up."""
-  head = ("run", *titles(group.metrics).values(), "minutes", "")
-  rows = [
+  head: Sequence[str] = ("run", *titles(group.metrics).values(), "minutes", "")
+  rows: list[Sequence[str]] = [
     (
       each.name,
       *map(runs.figure, map(each.results.get, group.metrics), group.decimals),
@@ -73,7 +74,7 @@ def _of_runs(group: Group) -> list[list[Sequence[str]]]:
     )
     for each in group.entries
   ]
-  summed = [(row.name, *row.cells, "", "") for row in group.rows]
+  summed: list[Sequence[str]] = [(row.name, *row.cells, "", "") for row in group.rows]
   return [section for section in ([head], rows, summed) if section]
 
 
@@ -85,8 +86,7 @@ def _remark(entry: Entry) -> str:
 
 def _of_tasks(groups: Sequence[Group]) -> list[list[Sequence[str]]]:
   """Returns the rows of a table of tasks: its header, and the best run and setting of each."""
-  head = ("Task", "Metrics", "Best run", "Score", "Mean ± SD", "Best setting", "Runs")
-  return [[head], [_row_of_task(group) for group in groups]]
+  return [[_HEADER], [_row_of_task(group) for group in groups]]
 
 
 def _row_of_task(group: Group) -> Sequence[str]:
