@@ -32,7 +32,6 @@ from typing import Any
 # What pre-training learns; `bert/training/pretraining_objectives.py` computes it.
 OBJECTIVES = ("mlm_nsp", "mlm", "mlm_sop", "electra")
 VOCABULARIES = ("word_pieces", "sentence_pieces", "byte_pairs")
-GENERATORS = ("small", "tied", "uniform")  # of ELECTRA
 
 LAYER_NORM_EPSILON = 1e-12
 

@@ -164,6 +164,7 @@ _REMOVED = {
   "always_mask": _Removed(_NO_SUCCESSOR, False, True),
   "cross_documents": _Removed("--format=roberta does it.", None),
   "disallow_correct": _Removed(_NO_SUCCESSOR, False, True),
+  "generator": _Removed("The generator has the sizes in bert_config.json.", "small", True),
   "generator_hidden_size": _Removed(_CONFIG, None, True),
   "generator_layers": _Removed(_CONFIG, None, True),
   "hparams": _Removed("Give each of its keys as a flag."),

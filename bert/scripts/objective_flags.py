@@ -16,7 +16,7 @@ from bert.scripts.command_line import UsageError
 from bert.scripts.run_settings import RunSettings
 
 # Flags that the objective electra alone reads.
-_ELECTRA = ("gen_weight", "disc_weight", "generator")
+_ELECTRA = ("gen_weight", "disc_weight")
 
 
 def define_flags() -> None:
@@ -34,14 +34,6 @@ def define_flags() -> None:
   with flag_groups.flag_group("ELECTRA's generator"):
     flags.DEFINE_float("gen_weight", 1.0, "Weight of the generator's loss.")
     flags.DEFINE_float("disc_weight", 50.0, "Weight of the discriminator's loss.")
-    flags.DEFINE_enum(
-      "generator",
-      "small",
-      families.GENERATORS,
-      "small, a model of its own, of the sizes in --bert_config_file (generator_hidden_size, "
-      "generator_layers); tied, the discriminator itself; uniform, no model: every word is as "
-      "likely as any other.",
-    )
 
 
 def check(settings: RunSettings) -> None:
@@ -73,7 +65,7 @@ def resolved(settings: RunSettings, config: BertConfig) -> RunSettings:
   if unused and name != "electra":
     raise UsageError(f"--{unused[0]} has no effect with --objective={name}. Leave it out.")
   settings = settings.replace(objective=name)
-  if name == "electra" and settings.generator == "small":
+  if name == "electra":
     _check_generator(config)
   return _with_own_masks(settings) if family.has_generator else _check_masks(settings)
 
@@ -117,8 +109,8 @@ def facts(settings: RunSettings, config: BertConfig) -> dict[str, Any]:
     return {}
   known = {"objective": settings.objective}
   if settings.objective == "electra":
-    # Earlier versions had a flag for embeddings of the generator's own.
-    known |= {"generator": settings.generator, "untied_generator_embeddings": False}
+    # Earlier versions had flags for other generators.
+    known |= {"generator": "small", "untied_generator_embeddings": False}
     known |= {name: getattr(config, name) for name in ("generator_hidden_size", "generator_layers")}
   return known
 
@@ -128,10 +120,5 @@ def objective_of(settings: RunSettings):
   from bert.training import pretraining_objectives
 
   return pretraining_objectives.objective_of(
-    settings.objective,
-    pretraining_objectives.ElectraOptions(
-      gen_weight=settings.gen_weight,
-      disc_weight=settings.disc_weight,
-      generator=settings.generator,
-    ),
+    settings.objective, settings.gen_weight, settings.disc_weight
   )

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert.training import distribution
 from bert.training.graphs import ROW, InferenceGraph
-from bert.training.progress import EventLog, steps_with_events
+from bert.training.progress import EventLog
 
 OnRows = Callable[[dict[str, np.ndarray]], None]
 
@@ -77,12 +77,14 @@ class EvaluationLogs:
 
   def __init__(self) -> None:
     self._logs: dict[str, EventLog] = {}
+    self._written: set[tuple[str, int]] = set()
 
   def write(self, folder: str, results: dict[str, Any]) -> None:
-    """Writes the results of the step `results["global_step"]`, unless the folder has them."""
+    """Writes the results of the step `results["global_step"]`, unless this has written them."""
     step = results["global_step"]
-    if not distribution.is_chief() or step in steps_with_events(folder):
+    if not distribution.is_chief() or (folder, step) in self._written:
       return
+    self._written.add((folder, step))
     if folder not in self._logs:
       self._logs[folder] = EventLog(folder)
     scalars = {name: value for name, value in results.items() if isinstance(value, float)}

@@ -57,29 +57,19 @@ class Objective:
   best_metric: str = "masked_lm_loss"  # result by which checkpoints are compared; less is better
 
 
-@dataclasses.dataclass(frozen=True)
-class ElectraOptions:
-  """How ELECTRA's generator and discriminator learn; the names are those of its settings."""
-
-  gen_weight: float = 1.0  # of the generator's loss
-  disc_weight: float = 50.0  # of the discriminator's
-  # `small`, a model of its own; `tied`, the discriminator itself; `uniform`, every word with the
-  # same probability.
-  generator: str = "small"
-
-
-def objective_of(name: str, electra: ElectraOptions | None = None) -> Objective:
+def objective_of(name: str, gen_weight: float = 1.0, disc_weight: float = 50.0) -> Objective:
   """Finds an objective by its name.
 
   Args:
     name: one of `families.OBJECTIVES`.
-    electra: of the objective `electra`.
+    gen_weight: of the generator's loss in the objective `electra`.
+    disc_weight: of the discriminator's loss.
 
   Raises:
     ValueError: the name is unknown.
   """
   if name == "electra":
-    return _electra_objective(electra or ElectraOptions())
+    return _electra_objective(gen_weight, disc_weight)
   if name not in families.OBJECTIVES:
     raise ValueError(f"Unknown objective {name!r}; known: {', '.join(families.OBJECTIVES)}.")
   pairs = "sentence_order" if name == "mlm_sop" else "next_sentence"
@@ -288,9 +278,9 @@ def _mean(values, weights=None) -> float:
 # ELECTRA.
 
 
-def _electra_objective(options: ElectraOptions) -> Objective:
+def _electra_objective(gen_weight: float, disc_weight: float) -> Objective:
   def outputs(config, features, setting):
-    return _replaced_tokens(config, features, setting, options)
+    return _replaced_tokens(config, features, setting, gen_weight, disc_weight)
 
   progress = ("masked_lm_loss", "disc_loss", "masked_lm_accuracy", "disc_accuracy")
   result_keys = (
@@ -306,11 +296,13 @@ def _electra_objective(options: ElectraOptions) -> Objective:
   return Objective("electra", outputs, _electra_metrics, progress, result_keys, "disc_loss")
 
 
-def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions) -> Outputs:
+def _replaced_tokens(
+  config, features, setting: Setting, gen_weight: float, disc_weight: float
+) -> Outputs:
   """Trains a generator on masked tokens, and the discriminator on which tokens it replaced."""
   if not config.family.has_generator:
     raise ValueError(f"The objective electra is for ELECTRA's models, not {config.family.title}'s.")
-  words = _generator(config, features, setting, options)
+  words = _generator(config, features, setting)
   drawn = _drawn_words(features, words, config.vocab_size)  # [B, P]
   replaced = replaced_tokens.replace(
     features["input_ids"], _positions(features), features["masked_lm_ids"], drawn
@@ -321,7 +313,7 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
   )
   labels, mask = replaced.is_replaced, features["input_mask"]
   disc_loss, disc_losses = replaced_tokens.detection_loss(logits, labels, mask, setting.parts)
-  loss = options.gen_weight * words.loss + options.disc_weight * disc_loss
+  loss = gen_weight * words.loss + disc_weight * disc_loss
   predictions = tf.cast(logits > 0, tf.int32)
 
   def disc_accuracy():
@@ -345,36 +337,17 @@ def _replaced_tokens(config, features, setting: Setting, options: ElectraOptions
   return Outputs(loss, summaries, tensors)
 
 
-def _generator_config(config, options: ElectraOptions) -> BertConfig | None:
-  """Returns the generator's configuration; None for one that draws all tokens alike."""
-  if options.generator == "uniform":
-    return None
-  if options.generator == "tied":
-    return config
-  return config.generator_config()
-
-
-def _generator(config, features, setting: Setting, options: ElectraOptions) -> _Words:
-  generator_config = _generator_config(config, options)
-  if generator_config is None:
-    return _uniform_words(features, config.vocab_size)
-  scopes = {}
-  if options.generator == "small":
-    scopes = {"scope": "generator", "embedding_scope": config.family.scope}
-  model = encoder(generator_config, features["input_ids"], features, setting, **scopes)
-  return _word_outputs(generator_config, features, setting, model)
-
-
-def _uniform_words(features, vocab_size: int) -> _Words:
-  """Makes every token as likely as any other, at each masked position."""
-  count = tf.size(features["masked_lm_ids"])
-  log_probs = tf.fill([count, vocab_size], -np.log(vocab_size).astype(np.float32))
-  weights = tf.reshape(features["masked_lm_weights"], [-1])
-  losses = -tf.gather(log_probs, tf.reshape(features["masked_lm_ids"], [-1]), batch_dims=1)
-  loss = tf.reduce_sum(weights * losses) / (
-    tf.reduce_sum(weights) + families.ELECTRA.epsilon_of_words
+def _generator(config, features, setting: Setting) -> _Words:
+  generator_config = config.generator_config()
+  model = encoder(
+    generator_config,
+    features["input_ids"],
+    features,
+    setting,
+    scope="generator",
+    embedding_scope=config.family.scope,
   )
-  return _Words(loss, losses, log_probs, lambda: log_probs)
+  return _word_outputs(generator_config, features, setting, model)
 
 
 def _drawn_words(features, words: _Words, vocab_size: int) -> tf.Tensor:

@@ -12,7 +12,6 @@ import tensorflow as tf
 import tqdm
 import tqdm.contrib.logging
 from absl import logging
-from tensorflow.core.util import event_pb2
 
 from bert.training import distribution
 from bert.training.run_config import RunConfig
@@ -52,18 +51,6 @@ class EventLog:
     except tf.errors.OpError as error:
       reason = error.message.splitlines()[0].rpartition("}} ")[2].partition(" [Op:")[0]
       logging.warning("Events for TensorBoard are lost, the run continues: %s", reason)
-
-
-def steps_with_events(folder: str | os.PathLike) -> set[int]:
-  """Lists the steps with values in a folder's event files; damaged ends are skipped."""
-  steps = set()
-  for path in tf.io.gfile.glob(os.path.join(folder, "events.out.tfevents.*")):
-    with contextlib.suppress(tf.errors.OpError):
-      for record in tf.data.TFRecordDataset(path):
-        event = event_pb2.Event.FromString(record.numpy())
-        if event.HasField("summary"):
-          steps.add(event.step)
-  return steps
 
 
 @dataclasses.dataclass(frozen=True)
