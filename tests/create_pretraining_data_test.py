@@ -239,10 +239,6 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
     ({"output_file": "{tmp}/text", "input_file": "{tmp}/text"}, "also an input file"),
     ({"output_file": "gs://bucket/out"}, "is remote"),
     ({"max_seq_length": "4"}, "must be at least 5"),
-    ({"dupe_factor": "0"}, "must be at least 1"),
-    ({"num_workers": "-1"}, "must be at least 0"),
-    ({"ngram_max": "0"}, "must be at least 1"),
-    ({"format": "gpt"}, "one of bert, electra, albert"),
     ({"format": "albert", "no_next_sentence": "true"}, "only with bert"),
     ({"format": "electra", "vocab_file": "{tmp}/spm"}, "which only --format=albert takes"),
     ({"vocab_file": "{tmp}/spm"}, "is a sentencepiece model"),
@@ -256,7 +252,6 @@ def test_beam_that_is_not_installed(tmp_path, monkeypatch):
       "--do_permutation means --format=albert",
     ),
     ({"ngram_max": "2", "dynamic_masking": "true"}, "use only one"),
-    ({"runner": "spark"}, "one of local, beam"),
     ({"runner": "beam", "num_workers": "2"}, "omit --num_workers"),
     ({"do_permutation": "true", "num_workers": "2"}, "omit --num_workers and --runner"),
     ({"jsonl_field": "text", "num_workers": "2"}, "sample_text.txt, line 1: not JSON"),
@@ -302,19 +297,11 @@ def test_defaults_are_those_of_the_family():
   assert electra == RecordSettings("v", format="electra", dupe_factor=1)
 
 
-def test_the_default_is_a_value_like_others():
-  """A flag that is given wins, though its value is BERT's default."""
-  assert settings_of("--format=albert", "--max_seq_length=128").max_seq_length == 128
-  assert not settings_of("--format=albert", "--nodo_whole_word_mask").do_whole_word_mask
-
-
 @pytest.mark.parametrize(
   ("flag", "format_name"),
   [
     ("--spm_model_file=a.model", "albert"),
     ("--do_permutation", "albert"),
-    ("--random_next_sentence", "albert"),
-    ("--nofavor_shorter_ngram", "albert"),
     ("--nostrip_accents", "electra"),
     ("--do_whole_word_mask", "bert"),
   ],
