@@ -50,8 +50,14 @@ class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[m
       self.check_inputs(inputs)
     return super().__call__(*map(plain, args[:1]), *args[1:], **kwargs)
 
-  def given(self, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Checks the ids in the arguments of `fit` and the like; returns what Keras takes."""
+  def given(self, arguments: dict[str, Any], takes_labels: bool) -> dict[str, Any]:
+    """Checks the ids in the arguments of `fit` and the like; returns what Keras takes.
+
+    Args:
+      arguments: by name.
+      takes_labels: whether the method has an argument `y`, unlike `predict`.
+    """
+    del takes_labels
     self.check_inputs(arguments.get("x"))
     if isinstance(arguments.get("validation_data"), tuple):
       self.check_inputs(arguments["validation_data"][0])
@@ -71,7 +77,8 @@ def _of_given(name: str) -> Callable:
     arguments = dict(signature.bind(self, *args, **kwargs).arguments)
     del arguments["self"]
     arguments |= arguments.pop("kwargs", {})
-    return getattr(super(CheckedInputs, self), name)(**self.given(arguments))
+    data = self.given(arguments, "y" in signature.parameters)
+    return getattr(super(CheckedInputs, self), name)(**data)
 
   return method
 

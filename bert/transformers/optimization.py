@@ -9,6 +9,7 @@ The optimizer is `bert.keras3.AdamWeightDecay`, here with corrected moments and 
 from collections.abc import Callable, Sequence
 
 import keras
+from absl import logging
 from keras import ops
 
 from bert.keras3 import optimization
@@ -144,7 +145,7 @@ def create_optimizer(
   Args:
     init_lr: the highest learning rate.
     num_train_steps: of the whole training.
-    num_warmup_steps: of them, those of the warm-up.
+    num_warmup_steps: of them, those of the warm-up; if there are more, the rate only rises.
     min_lr_ratio: the last rate, as a share of the highest.
     adam_beta1: decay of the first moment.
     adam_beta2: decay of the second moment.
@@ -159,12 +160,16 @@ def create_optimizer(
     The optimizer, and its schedule.
 
   Raises:
-    ValueError: there are more steps of warm-up than of training.
+    ValueError: `num_warmup_steps` is negative.
   """
-  if not 0 <= num_warmup_steps <= num_train_steps:
-    raise ValueError(
-      f"num_warmup_steps is {num_warmup_steps}; it must be from 0 to num_train_steps, "
-      f"{num_train_steps}."
+  if num_warmup_steps < 0:
+    raise ValueError(f"num_warmup_steps is {num_warmup_steps}; it must be at least 0.")
+  if num_warmup_steps > num_train_steps:
+    logging.warning(
+      "num_warmup_steps (%d) exceeds num_train_steps (%d): the learning rate never reaches %g.",
+      num_warmup_steps,
+      num_train_steps,
+      init_lr,
     )
   schedule = keras.optimizers.schedules.PolynomialDecay(
     initial_learning_rate=init_lr,

@@ -78,15 +78,15 @@ class LabelledModel(PretrainedModel):
   # -------------------------------------------------------------------------------------------
   # Labels.
 
-  def given(self, arguments: dict[str, Any]) -> dict[str, Any]:
+  def given(self, arguments: dict[str, Any], takes_labels: bool) -> dict[str, Any]:
     """Makes the data among the arguments of `fit` and the like what Keras takes; see the base.
 
     Raises:
       ValueError: the labels are of the wrong shape.
     """
-    arguments = super().given(arguments)
+    arguments = super().given(arguments, takes_labels)
     x, y = arguments.get("x"), arguments.get("y")
-    if y is None and isinstance(x, Mapping) and self._calls_by_name():
+    if takes_labels and y is None and isinstance(x, Mapping) and self._calls_by_name():
       x, found = self._split(x, None)
       if found:  # so that class_weight finds them
         y = one_or_named(found)

@@ -580,7 +580,7 @@ def test_a_vocabulary_of_another_size(tmp_path):
     (lambda model: model.compile(OF_KERAS_2), "Keras 2"),
     (lambda model: model.prepare_tf_dataset([{"text": "x"}]), "none of the columns text"),
     (lambda model: TFAutoModelForSequenceClassification.from_config(GPT2), "gpt2"),
-    (lambda model: room.create_optimizer(1e-3, 5, 10), "num_warmup_steps is 10"),
+    (lambda model: room.create_optimizer(1e-3, 5, -1), "num_warmup_steps is -1"),
   ],
 )
 def test_what_cannot_be_is_refused_in_plain_words(model, call, words):

@@ -151,6 +151,11 @@ def test_a_file_of_weights_is_of_the_family_of_the_given_configuration(tmp_path)
 
 
 @pytest.mark.slow
+def test_the_rate_only_rises_in_a_warm_up_that_is_longer_than_training():
+  _, schedule = room.create_optimizer(1e-3, num_train_steps=5, num_warmup_steps=10)
+  np.testing.assert_allclose([schedule(step) for step in range(6)], 1e-4 * np.arange(6))
+
+
 def test_rows_of_tables_that_are_looked_up_often_take_no_longer_steps():
   model = TFBertForSequenceClassification(BertConfig(**SIZES))
   tables = model.bert.embeddings
@@ -165,8 +170,12 @@ def test_rows_of_tables_that_are_looked_up_often_take_no_longer_steps():
 
 def test_a_batch_of_inputs_and_labels_is_predicted(model):
   batch = ({"input_ids": tf.constant(IDS)}, tf.constant(LABELS))
-  logits = model.predict_on_batch(batch).logits
-  np.testing.assert_allclose(logits, model(IDS).logits, atol=1e-6)
+  for outputs in (
+    model.predict_on_batch(batch),
+    model.predict_on_batch({"input_ids": IDS, "labels": LABELS}),
+    model.predict({"input_ids": IDS, "labels": LABELS}, verbose=0),
+  ):
+    np.testing.assert_allclose(outputs.logits, model(IDS).logits, atol=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------
