@@ -91,6 +91,19 @@ def test_frozen_parts_stay_frozen_with_the_state_of_the_optimizer(family, tmp_pa
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize(
+  ("family", "head", "part"),
+  [
+    ("DistilBert", "ForSequenceClassification", "pre_classifier"),
+    ("Electra", "ForMultipleChoice", "sequence_summary"),
+  ],
+)
+def test_a_summary_lists_the_parts(family, head, part):
+  lines = []
+  make(family, head).summary(print_fn=lambda text, **_: lines.append(text))
+  assert all(f"{name} (" in "".join(lines) for name in (FAMILIES[family], part, "classifier"))
+
+
 def test_a_frozen_layer_in_a_functional_model(tmp_path):
   bert = keras3.BERT(40, 8, 2, 2, 12)
   bert.encoder.layer[1].intermediate.trainable = False
