@@ -111,7 +111,7 @@ bench-setup:  ## the environment of the systems that benchmarks compare with (ne
 bench: $(STAMP)  ## all benchmarks; see the Makefile for its variables
 	$(BIN)/python benchmarks/all.py --weights=$(WEIGHTS) --mrpc=$(MRPC) --corpus=$(CORPUS) $(BENCH_FLAGS)
 
-# make conformance [SUITES=clones WEIGHTS=minilm_L-6_H-384_A-12 CONFORMANCE_FLAGS=--only=seqeval_cases]
+# make conformance [SUITES=clones WEIGHTS=minilm_L-6_H-384_A-12 CONFORMANCE_FLAGS=--only=tensorflow_text]
 conformance: $(STAMP)  ## run others' test suites against this project; lists what to clone
 	$(BIN)/python -m conformance "--suites=$(SUITES)" "--weights=$(WEIGHTS)" $(CONFORMANCE_FLAGS)
 

@@ -30,7 +30,6 @@ from conformance.report import Clone, Result, counts, details, document, table
 CLONES = {
   "bert": ("google-research/bert", "eedf5716ce1268e56f0a50264a88cafad334ac61"),
   "transformers.js": ("huggingface/transformers.js", "5ed4c5c0d3c57d7aec34d2d65f51624786bc6e2e"),
-  "tokenizers": ("huggingface/tokenizers", "3ba8ad0061a885baf052bbb7bbd22857e73e0c4e"),
   "text": ("tensorflow/text", "17c38bf014810b80abbb7c13ff1c2ac3cd9f710f"),
   "text-embeddings-inference": (
     "huggingface/text-embeddings-inference",
@@ -38,7 +37,6 @@ CLONES = {
   ),
   "stsb-multi-mt": ("PhilipMay/stsb-multi-mt", "30de0dec4ee199b7f42351d3f1a0b19592955385"),
   "dataset-sts": ("brmson/dataset-sts", "e1d3375f5b3bc24f21aa4e46f96eb379e9fc1081"),
-  "seqeval": ("chakki-works/seqeval", "cd01b5210eaa65e691c22320aba56f2be9e9fc43"),
   "evaluate": ("huggingface/evaluate", "a7dd338386a4fae9a1767e05eb9ef9479513d9e8"),
   # transformers 4 of April 2025 under another name; its own repository has become too large.
   "transformers": ("yeatscircle/myTransformers", "23ac745c9796417ac9ecb0adee0297283f2d8f81"),
@@ -46,11 +44,8 @@ CLONES = {
 # Module -> what it compares, in the order in which they run.
 SUITES = {
   "transformers_js": "tokens and ids, huggingface/transformers.js",
-  "huggingface_tokenizers": "tokens and ids, huggingface/tokenizers",
   "tensorflow_text": "tokens and ids, tensorflow/text",
   "bert_unit_tests": "unit tests, google-research/bert",
-  "seqeval_cases": "entities, chakki-works/seqeval",
-  "evaluate_metrics": "GLUE and SQuAD metrics, huggingface/evaluate",
   "transformers_tests": "TensorFlow models, huggingface/transformers 4",
   "transformers_examples": "TensorFlow example scripts, huggingface/transformers 4",
   "text_embeddings_inference": "vectors, huggingface/text-embeddings-inference",

@@ -109,7 +109,7 @@ class PythonFile:
     return Test(name, node, self._parameters(node) or of_class, defaults)
 
   def _parameters(self, node) -> list[dict[str, Any]]:
-    """The runs of a test or class: absl's `parameters`, or pytest's `parametrize`."""
+    """The runs of a test or class: absl's `parameters`."""
     for decorator in node.decorator_list:
       called = ast.unparse(decorator.func) if isinstance(decorator, ast.Call) else ""
       if called == "parameterized.parameters":
@@ -117,10 +117,6 @@ class PythonFile:
         if len(runs) == 1 and isinstance(runs[0], ast.List):
           runs = runs[0].elts
         return [self._run(run) for run in runs]
-      if called == "pytest.mark.parametrize":
-        names = [name.strip() for name in self.value(decorator.args[0]).split(",")]
-        rows = decorator.args[1]
-        return [self._row(row, names) for row in rows.elts]
     return []
 
   def _run(self, node) -> dict[str, Any]:
@@ -128,13 +124,6 @@ class PythonFile:
     if not isinstance(found, dict):
       raise self.error(node, "parameters were expected as dict(...)")
     return found
-
-  def _row(self, node, names: list[str]) -> dict[str, Any]:
-    found = self.value(node)
-    row = [found] if len(names) == 1 else list(found)
-    if len(row) != len(names):
-      raise self.error(node, f"{len(row)} values were found for {', '.join(names)}")
-    return dict(zip(names, row, strict=True))
 
 
 def _is_test(name: str) -> bool:
