@@ -29,6 +29,7 @@ _OVERSHADOWED = ("TF", "pipeline", "ModelOutput")
 _REPLACED = {
   "AdamW": "AdamWeightDecay or keras.optimizers.AdamW",
   "TFBertTokenizer": "BertTokenizer before the model, or an export, which reads texts itself",
+  "TFBertLayer": "bert.keras3.TransformerLayer, or one of model.bert.encoder.layer",
   "TFSharedEmbeddings": "keras.layers.Embedding",
   "TFTrainer": "the fit of a model",
   "Trainer": "the fit of a model",

@@ -20,7 +20,9 @@ from bert.transformers.configurations import AutoConfig
 ACT2FN = {**ACTIVATIONS, "gelu": gelu_erf, "sigmoid": keras.activations.sigmoid}
 """transformers' name -> function."""
 
-__all__ = ["ACT2FN"]
+TFModelInputType = Any  # what a model is called with, in annotations
+
+__all__ = ["ACT2FN", "TFModelInputType"]
 
 
 def get_tf_activation(activation_string: str) -> Callable:

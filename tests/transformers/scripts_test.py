@@ -41,9 +41,9 @@ IMPORT_LINES = {
   "keras_callbacks": "KerasMetricCallback PushToHubCallback",
   "modeling_tf_bert": "TFBertMainLayer TFBertPreTrainedModel",
   "modeling_tf_outputs": "TFBaseModelOutput TFSequenceClassifierOutput",
-  "modeling_tf_utils": "TFMaskedLanguageModelingLoss TFPreTrainedModel TFQuestionAnsweringLoss "
-  "TFSequenceClassificationLoss TFTokenClassificationLoss get_initializer keras_serializable "
-  "shape_list unpack_inputs",
+  "modeling_tf_utils": "TFMaskedLanguageModelingLoss TFModelInputType TFPreTrainedModel "
+  "TFQuestionAnsweringLoss TFSequenceClassificationLoss TFTokenClassificationLoss "
+  "get_initializer keras_serializable shape_list unpack_inputs",
   "models.albert.tokenization_albert_fast": "AlbertTokenizerFast",
   "models.auto": "AutoConfig",
   "models.auto.modeling_tf_auto": "TFAutoModel TF_MODEL_FOR_MULTIPLE_CHOICE_MAPPING",
@@ -82,6 +82,7 @@ def test_an_import_line_finds_its_names(module):
     ("Trainer", "use the fit of a model"),
     ("input_processing", "use unpack_inputs"),
     ("get_linear_schedule_with_warmup", "use create_optimizer"),
+    ("TFBertLayer", "use bert.keras3.TransformerLayer"),
     ("TFT5Model", "transformers 5 with PyTorch"),
     ("TFBertTokenizer", "use BertTokenizer"),
     ("FlaxBertModel", "JAX"),

@@ -101,7 +101,8 @@ def test_frozen_parts_stay_frozen_with_the_state_of_the_optimizer(family, tmp_pa
 def test_a_summary_lists_the_parts(family, head, part):
   lines = []
   make(family, head).summary(print_fn=lambda text, **_: lines.append(text))
-  assert all(f"{name} (" in "".join(lines) for name in (FAMILIES[family], part, "classifier"))
+  rows = "".join(lines)
+  assert all(f"│ {name} " in rows for name in (FAMILIES[family], part, "classifier"))
 
 
 def test_a_frozen_layer_in_a_functional_model(tmp_path):
