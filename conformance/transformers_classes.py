@@ -4,8 +4,10 @@
   python conformance/transformers_classes.py compare FOLDER    # where transformers 4.57 is
 
   python conformance/transformers_classes.py compare_torch FOLDER  # where transformers 5 is
+  python conformance/transformers_classes.py read_torch FOLDER     # here
 
-The third reads the folders with PyTorch's classes and compares their outputs alone.
+The third reads the folders with PyTorch's classes, compares their outputs alone, and saves models
+with other weights; the fourth reads these, and compares their outputs.
 
 With `--weights MODEL`, a folder of transformers, the first takes the classes of that model's family
 and its weights, with random ones for the heads that it lacks.
@@ -157,6 +159,27 @@ def write(folder: pathlib.Path, weights: str | None) -> None:
       np.savez(name / f"{file}.npz", **values)
 
 
+def read_torch(folder: pathlib.Path) -> int:
+  """Prints the largest difference of each class from what PyTorch's saved; the exit status."""
+  from bert import transformers
+
+  worst = 0.0
+  for name in sorted(path.name for path in folder.iterdir()):
+    saved = folder / name / "torch"
+    inputs, theirs = np.load(folder / name / "inputs.npz"), np.load(saved / "outputs.npz")
+    model_class = getattr(transformers, name)
+    model, report = model_class.from_pretrained(saved, output_loading_info=True)
+    if any(report.values()):
+      raise SystemExit(f"{name}: {report}")
+    ours = model(dict(inputs))
+    compared = [key for key in theirs if key in ours]
+    difference = max(np.abs(theirs[key] - np.asarray(ours[key])).max() for key in compared)
+    print(f"| `{name}` | {', '.join(compared)} | {difference:.1e} |")
+    worst = max(worst, float(difference))
+  print(f"\nThe largest difference is {worst:.1e}.")
+  return int(worst > TOLERANCE)
+
+
 # ---------------------------------------------------------------------------------------------
 # There.
 
@@ -217,8 +240,21 @@ def compare_torch(folder: pathlib.Path) -> int:
     difference = max(np.abs(each - ours[f"{key}.0"]).max() for key, each in compared.items())
     print(f"| `{name}` | {', '.join(compared)} | {difference:.1e} |")
     worst = max(worst, float(difference))
+    save_torch(model, inputs, folder / name / "torch")
   print(f"\nThe largest difference is {worst:.1e}.")
   return int(worst > TOLERANCE)
+
+
+def save_torch(model, inputs, folder: pathlib.Path) -> None:
+  """Changes all weights of a model of PyTorch, and saves it and its outputs."""
+  import torch
+
+  with torch.no_grad():
+    for parameter in model.parameters():
+      parameter.mul_(1.5)
+    outputs = model(**{name: torch.tensor(ids).long() for name, ids in inputs.items()})
+  model.save_pretrained(folder)
+  np.savez(folder / "outputs.npz", **{name: each.numpy() for name, each in outputs.items()})
 
 
 def mend_reading() -> None:
@@ -236,7 +272,7 @@ def mend_reading() -> None:
 def main() -> int:
   """Runs one half; the exit status."""
   parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-  parser.add_argument("half", choices=("write", "compare", "compare_torch"))
+  parser.add_argument("half", choices=("write", "compare", "compare_torch", "read_torch"))
   parser.add_argument("folder", type=pathlib.Path)
   parser.add_argument("--weights", help="a model's folder, in the place of tiny random models")
   parser.add_argument("--record", type=pathlib.Path, help="write what transformers computed")
@@ -246,6 +282,8 @@ def main() -> int:
   if args.half == "compare_torch":
     return compare_torch(args.folder)
   sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+  if args.half == "read_torch":
+    return read_torch(args.folder)
   write(args.folder, args.weights)
   return 0
 
