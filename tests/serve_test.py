@@ -9,7 +9,6 @@ import http.client
 import json
 import os
 import re
-import socket
 import subprocess
 import time
 
@@ -45,27 +44,9 @@ def test_wrong_flags_are_one_message(flags, words):
   assert words in SERVE.error_of(**flags)
 
 
-def test_a_port_in_use_is_one_message():
-  with socket.create_server(("127.0.0.1", 0)) as taken:
-    number = taken.getsockname()[1]
-    message = SERVE.error_of(model="a", port=number)
-  assert message.startswith(f"ERROR: --host=127.0.0.1 --port={number}: the port is in use. Choose")
-
-
 def test_two_models_of_one_name_are_one_message():
   message = SERVE.error_of("--model=/a/run", "--model=/b/run/")
   assert "Two models are called run. Give them names: --model=NAME=/b/run/" in message
-
-
-def test_key_files_that_cannot_be_read_are_one_message(tmp_path):
-  assert f"{tmp_path}: Is a directory" in SERVE.error_of(model="a", api_key_file=tmp_path)
-  path = tmp_path / "keys"
-  path.write_bytes(b"\xff\xfe\x00k")
-  assert f"{path}" in SERVE.error_of(model="a", api_key_file=path)
-  path.write_bytes(b"a-key")
-  path.chmod(0)
-  if not os.access(path, os.R_OK):  # the administrator reads all
-    assert f"{path}: Permission denied" in SERVE.error_of(model="a", api_key_file=path)
 
 
 @pytest.mark.ci
@@ -131,17 +112,6 @@ def test_files_without_keys(tmp_path, text, words):
   path.write_text(text, encoding="utf-8")
   with pytest.raises(ValueError, match=words):
     key_file.read_keys(str(path))
-
-
-def test_strangers_are_warned_of(warnings):
-  for address in ("127.0.0.1", "::1", "127.8.8.8"):
-    serve.warn_of_strangers(address, False)
-  serve.warn_of_strangers("0.0.0.0", True)
-  assert warnings == []
-  for address in ("0.0.0.0", "::", "192.0.2.1", "fe80::1%lo"):
-    serve.warn_of_strangers(address, False)
-  assert len(warnings) == 4
-  assert "--api_key_file" in warnings[0]
 
 
 # ---------------------------------------------------------------------------------------------

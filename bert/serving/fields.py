@@ -114,19 +114,6 @@ def texts(name: str) -> Any:
   return field(lambda value: check_texts(value, f"`{name}`"), _list(TEXT))
 
 
-def text_or_texts(name: str) -> Any:
-  """Returns the type of a text, or of a list of texts, as a list."""
-
-  def take(value):
-    if isinstance(value, str):
-      return [given_text(value, f"`{name}`")]
-    if value == []:
-      raise ValueError(f"`{name}` is an empty list.")
-    return check_texts(value, f"`{name}`")
-
-  return field(take, {"anyOf": [TEXT, _list(TEXT)]})
-
-
 def documents(name: str) -> Any:
   """Returns the type of a list of texts, or of objects with a `text`, as Cohere has them."""
 

@@ -4,8 +4,6 @@
 `pipelines.py` make, too.
 """
 
-import asyncio
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -17,10 +15,8 @@ from bert.serving import documentation, fields
 from bert.serving.errors import EmptyInput, InvalidInput
 from bert.serving.json_bodies import TEXTS, Body
 from bert.serving.service import Service, json_answer, normalized, to_json, vectors_json
-from bert.text.sequence_layout import layout_of
 
 _TAG = "text-embeddings-inference"
-_TOKENIZED = ("answers", "vectors")
 
 
 class TruncatingBody(Body):
@@ -45,15 +41,6 @@ class EmbedRequest(EmbedAllRequest):
 
   normalize: bool | None = True
   dimensions: fields.WholeNumber | None = None
-
-
-class TokenizeRequest(Body, json_schema_extra={"examples": [{"inputs": TEXTS[0]}]}):
-  """Texts whose tokens are wanted."""
-
-  inputs: fields.text_or_texts("inputs")  # type: ignore[valid-type]
-  add_special_tokens: bool = True
-  prompt_name: None = None
-  model: str | None = None
 
 
 class PredictRequest(TruncatingBody, json_schema_extra={"examples": [{"inputs": TEXTS}]}):
@@ -101,22 +88,6 @@ def add_to(app: FastAPI, service: Service) -> None:
     computed = await service.compute(request, model, "token_vectors", items)
     written = [b"[%b]" % b",".join(await vectors_json(list(each))) for each in computed.results]
     return json_answer(request, b"[%b]" % b",".join(written), computed)
-
-  @routes.post("/tokenize", TokenizeRequest, answer=[[_token(4040, "storm", 4, 9)]])
-  async def tokenize(request: Request) -> Response:
-    """Returns the tokens of each text, with their places in it, counted in bytes as in TEI."""
-    body = await service.body(request, TokenizeRequest)
-    model = service.any_model(body.model, lambda able: set(_TOKENIZED) & set(able))
-    able = model.servable.abilities
-    known = (able[name].processor.tokenizer for name in _TOKENIZED if name in able)
-    tokenizer = next(filter(None, known), None)
-    if tokenizer is None:
-      raise InvalidInput(f"{model.name} is a SavedModel, which keeps its tokens to itself.")
-    service.check_count(len(body.inputs))
-    found = await asyncio.to_thread(
-      lambda: [_tokens(tokenizer, text, body.add_special_tokens) for text in body.inputs]
-    )
-    return json_answer(request, to_json(found))
 
   @routes.post("/predict", PredictRequest, answer=[{"label": "1", "score": 0.93}])
   async def predict(request: Request) -> Response:
@@ -197,30 +168,6 @@ def _check_raw_scores(model: Any, raw_scores: bool) -> None:
     )
   if raw_scores and not processor.decoder.has_raw_scores:
     raise InvalidInput(f"The scores of {model.name} have no raw form: leave out `raw_scores`.")
-
-
-# ---------------------------------------------------------------------------------------------
-# Tokens.
-
-
-def _tokens(tokenizer: Any, text: str, with_ends: bool) -> list[dict[str, Any]]:
-  """Lists the tokens of a text as TEI does: with the part of the text that each stands for."""
-  found = tokenizer.tokenize_with_offsets(text)
-  places = list(itertools.accumulate((len(each.encode()) for each in text), initial=0))
-  ids = tokenizer.convert_tokens_to_ids([each.token for each in found])
-  tokens = [
-    _token(index, text[each.start : each.end], places[each.start], places[each.end])
-    for index, each in zip(ids, found, strict=True)
-  ]
-  if not with_ends:
-    return tokens
-  layout = layout_of(tokenizer)
-  first, last = (_token(tokenizer.vocab[name], name) for name in (layout.cls, layout.sep))
-  return [first, *tokens, last]
-
-
-def _token(index: int, text: str, start: int | None = None, stop: int | None = None) -> dict:
-  return {"id": index, "text": text, "special": start is None, "start": start, "stop": stop}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@
 import dataclasses
 import functools
 import glob
-import json
 import os
 import shutil
 import statistics
@@ -111,6 +110,7 @@ class GlueSweep(Sweep):
     for jobs in (self._prediction_jobs, self._diagnostic_jobs):
       if not self.is_stopped:
         self.processes.run(jobs())
+    remove_checkpoints(self._diagnostic_folder())
     if not self.is_stopped:
       self._submit()
 
@@ -132,7 +132,8 @@ class GlueSweep(Sweep):
       # The grid has grown: a run whose checkpoint is gone became the best. Its seed brings it back.
       again = [] if has_weights else ["do_train", "do_eval"]
       command = self._command(run, *again, "do_predict")
-      yield Job(command, run.folder, functools.partial(self._prediction_ended, run, tests))
+      what, state = f"the test set with {run}", {"predicted": tests}
+      yield Job(command, run.folder, functools.partial(self._predicted, what, run.folder, state))
 
   def _find_test_files(self, task: str) -> list[tuple[str, str, str]]:
     return glue.find_test_files(TASKS.get(task, DIAGNOSTIC), self._tasks[task])
@@ -140,22 +141,21 @@ class GlueSweep(Sweep):
   def _identity_of_tests(self, task):
     return run_states.identity(path for _, path, _ in self._find_test_files(task))
 
-  def _prediction_ended(self, run, tests, code, seconds):
+  def _predicted(self, what, folder, state, code, seconds):
     if code:
-      reason = parallel_processes.reason_of_failure(run.folder, code)
-      self.note_problem(f"predicting the test set with {run}", reason)
+      reason = parallel_processes.reason_of_failure(folder, code)
+      self.note_problem(f"predicting {what}", reason)
       return
-    run_states.write_state(run.folder, **{**run_states.read_state(run.folder), "predicted": tests})
-    logging.info("Predicted the test set with %s (%.0f s)", run, seconds)
+    run_states.write_state(folder, **{**run_states.read_state(folder), **state})
+    logging.info("Predicted %s (%.0f s)", what, seconds)
 
   def _diagnostic_folder(self):
     return os.path.join(self.output_dir, DIAGNOSTIC.name)
 
   def _diagnostic_state(self, run):
     """Returns the `run.json` of the diagnostic set once `run`, of MNLI, has predicted it."""
-    settings = json.loads(json.dumps(run.settings))  # as the file gives them back
     tests = self._identity_of_tests(DIAGNOSTIC.name)
-    return {"settings": settings, "finished": True, "predicted": tests}
+    return {"predicted": tests, "by": os.path.basename(run.folder)}
 
   def _diagnostic_is_due(self, run):
     if DIAGNOSTIC.name not in self._tasks:
@@ -168,23 +168,15 @@ class GlueSweep(Sweep):
       return
     if not has_checkpoint(run.folder):
       return
-    run_states.write_state(folder, finished=False)
+    run_states.write_state(folder)
     best = os.path.join(run.folder, "best")  # of evaluation during training
     # A folder of its own, or it would write over what the run predicts for MNLI.
     command = [
       *self._command(dataclasses.replace(run, task=DIAGNOSTIC.name, folder=folder), "do_predict"),
       f"--init_checkpoint={best if os.path.isdir(best) else run.folder}",
     ]
-    yield Job(command, folder, functools.partial(self._diagnostic_ended, run))
-
-  def _diagnostic_ended(self, run, code, seconds):
-    folder = self._diagnostic_folder()
-    if code:
-      self.note_problem("predicting AX", parallel_processes.reason_of_failure(folder, code))
-      return
-    remove_checkpoints(folder)
-    run_states.write_state(folder, **self._diagnostic_state(run))
-    logging.info("Predicted AX with %s (%.0f s)", run, seconds)
+    state = self._diagnostic_state(run)
+    yield Job(command, folder, functools.partial(self._predicted, DIAGNOSTIC.name, folder, state))
 
   def _submit(self) -> None:
     """Writes the submission of all predictions; a task whose files do not fit is a problem."""

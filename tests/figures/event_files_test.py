@@ -75,9 +75,3 @@ def test_folders_without_curves_are_named_and_so_are_runs_in_them(run, tmp_path)
   (tmp_path / "log.txt").write_text("")
   with pytest.raises(event_files.NoScalarsError, match=r"log\.txt is a file\. Give the folder"):
     event_files.read_run(tmp_path / "log.txt")
-
-
-def test_an_event_file_without_scalars_is_named(tmp_path):
-  (tmp_path / "events.out.tfevents.1").write_bytes(b"no events")
-  with pytest.raises(event_files.NoScalarsError, match=r"no scalars in events\.out\.tfevents\.1: "):
-    event_files.read_run(tmp_path)

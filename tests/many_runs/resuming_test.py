@@ -65,11 +65,6 @@ def test_changed_data_are_noticed(processes, mrpc, name):
   assert "seed_12345: data was " in processes.error_of(**mrpc, num_runs=2)
 
 
-def test_runs_exist_before_they_are_reported_without_training(processes, mrpc):
-  message = processes.error_of(**{**mrpc, "do_train": False}, num_runs=2)
-  assert "has no finished seed_12345, seed_12346: train with --do_train" in message
-
-
 def test_single_and_many_runs_do_not_share_a_folder(processes, mrpc):
   processes.run_well(**mrpc, num_runs=1)
   message = processes.error_of(**mrpc)

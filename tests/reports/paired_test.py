@@ -22,13 +22,6 @@ def pairs_of(rights, losses=None):
   return [tuple(pair) for pair in cases]
 
 
-def test_counts():
-  pairs = pairs_of([(True, True), (True, False), (True, False), (False, True), (False, False)])
-  assert paired.counts_of(pairs) == (1, 2, 1, 1)
-  assert paired.counts_of(pairs_of([(True, None)])) is None
-  assert paired.counts_of([]) is None
-
-
 @pytest.mark.parametrize(("first", "second"), [(1, 9), (0, 5), (7, 7), (12, 17)])
 def test_mcnemar_sums_the_tails_of_coins(first, second):
   n, less = first + second, min(first, second)

@@ -49,16 +49,6 @@ def test_the_most_wrong_come_first_and_typical_ones_are_in_the_middle():
   assert statistics.typical([shown.Case([], None, "")], 3) == []
 
 
-def test_only_wrong_ones_are_the_most_wrong():
-  def cases(rights):
-    found = enumerate(rights)
-    return [shown.Case([], None, "", is_right=right, loss=float(n)) for n, right in found]
-
-  assert statistics.most_wrong(cases([True, False, False, True])) == [2, 1]
-  assert statistics.most_wrong(cases([True, True])) == [1, 0], "none is wrong"
-  assert statistics.most_wrong(cases([None, False, True])) == [2, 1, 0], "not all are known"
-
-
 def test_classes_and_types_with_few_examples_are_named():
   examples = made_up_runs.of_classes()
   examples.label_counts = {"no": 10, "yes": 9, "odd": 0}

@@ -34,12 +34,6 @@ def test_each_point_of_the_grid_is_one_process(bench):
     assert "init_checkpoint" not in call
 
 
-def test_flags_after_two_dashes_reach_every_process(bench):
-  bench.add("RTE", "MNLI", "AX").run_well("--", "--warmup_proportion=0.2", "--nopad_to_max_length")
-  assert {call["warmup_proportion"] for call in bench.calls()} == {"0.2"}
-  assert {call["nopad_to_max_length"] for call in bench.calls()} == {True}
-
-
 @pytest.mark.parametrize(
   ("argv", "said"),
   [
@@ -62,11 +56,6 @@ def test_one_message_says_what_is_wrong_before_anything_runs(bench, argv, said, 
   assert bench.calls() == []
 
 
-def test_a_misspelt_flag_for_the_runs_is_named_at_once(bench):
-  done = bench.add("RTE").run_well("--", "--warmup_proportoin=0.2")
-  assert "Did you mean --warmup_proportion?" in done.err
-
-
 def test_folders_are_found_however_they_are_written(tmp_path, caplog):
   for name in ("sst2", "MNLI", "sts_b", "diagnostic", "SNLI", "QQP"):
     (tmp_path / name).mkdir()
@@ -82,14 +71,6 @@ def test_folders_are_found_however_they_are_written(tmp_path, caplog):
     "AX": "diagnostic",
   }
   assert list(found) == ["SST-2", "STS-B", "MNLI", "AX"]
-
-
-def test_a_task_without_a_dev_set_is_left_out_and_named(bench):
-  bench.add("RTE", "QQP")
-  (bench.glue / "QQP" / "dev.tsv").unlink()
-  done = bench.run_well()
-  assert f"QQP is left out: {bench.glue / 'QQP'} has no dev.tsv." in done.err
-  assert {run["group"] for run in bench.results()["runs"]} == {"RTE"}
 
 
 def test_each_task_has_the_metrics_that_run_classifier_writes():

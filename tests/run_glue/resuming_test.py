@@ -5,7 +5,6 @@ import os
 import pytest
 
 from bert.scripts import run_states
-from bert.sweeps import parallel_processes
 from tests.kit.glue_bench import write
 
 
@@ -72,10 +71,3 @@ def test_files_of_somebody_else_are_never_removed(bench):
   bench.add("RTE")
   assert "it has files, but no run.json" in bench.error_of()
   assert other.read_text() == "mine"
-
-
-def test_a_second_sweep_in_the_same_folder_is_refused(bench):
-  bench.add("RTE").run_well()
-  with parallel_processes.exclusive(bench.out):
-    assert "is in use by another command of many runs" in bench.error_of()
-  bench.run_well()

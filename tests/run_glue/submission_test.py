@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from bert.sweeps import glue_submission, glue_sweep
+from bert.sweeps import glue_submission
 from tests.kit.glue_bench import folder_of, write
 
 
@@ -35,14 +35,6 @@ def test_another_test_set_is_predicted_anew(bench):
   assert len(bench.trained()) == 4
   text = (bench.out / "submission" / "RTE.tsv").read_text()
   assert text == "index\tprediction\n0\t1\n1\t1\n2\t1\n"
-
-
-def test_ax_is_predicted_even_if_it_comes_when_the_checkpoints_have_gone(bench):
-  bench.add("MNLI").run_well()
-  for folder in bench.with_checkpoint():
-    glue_sweep.remove_checkpoints(str(bench.out / folder))
-  bench.add("AX").run_well()
-  assert (bench.out / "submission" / "AX.tsv").exists()
 
 
 def test_a_failed_prediction_is_reported_and_the_table_is_made(bench):

@@ -58,15 +58,6 @@ def test_a_body_that_does_not_come(running):
   assert running.model.calls == []
 
 
-def test_a_large_body_in_chunks_reads_its_refusal(running):
-  with running.connect() as connection:
-    connection.sendall(HEAD + b"transfer-encoding: chunked\r\n\r\n")
-    for _ in range(100):
-      connection.sendall(b"400\r\n" + b"x" * 1024 + b"\r\n")
-    connection.sendall(b"0\r\n\r\n")
-    assert rest_of(connection).startswith(b"HTTP/1.1 413 ")
-
-
 def test_a_client_that_reads_nothing_is_let_go(running, monkeypatch):
   monkeypatch.setattr(connections.Timers, "reading_s", 0.2)
   lost = threading.Event()
@@ -142,15 +133,6 @@ def test_a_port_in_use_is_one_line():
     number = taken.getsockname()[1]
     with pytest.raises(OSError, match=f"--port={number}: the port is in use. Choose another"):
       http_server.open_port("127.0.0.1", number)
-
-
-def test_a_port_that_another_server_has_taken_meanwhile_is_one_line():
-  with http_server.open_port("127.0.0.1", 0) as first:
-    number = first.getsockname()[1]
-    with http_server.open_port("127.0.0.1", number) as second:
-      first.listen()
-      with pytest.raises(OSError, match=f"^--port={number}: the port is in use. Choose another"):
-        http_server.run(http_server.make(None, drain_s=1), second)
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])

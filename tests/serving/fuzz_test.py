@@ -1,16 +1,12 @@
 """A fuzzer asks `serve.py` all that its document says, and much that it does not say.
 
-Alone: python -m pytest tests/serving/fuzz_test.py -m ci (a minute); `-m slow`: more than ten
-minutes.
-
-Each kind of task is there, as a tiny export; the long form also asks a checkpoint, whose masked
-words and attention TensorFlow computes, and a server with a single model.
+Alone: python -m pytest tests/serving/fuzz_test.py -m ci (a minute). Each kind of task is there, as
+a tiny export.
 """
 
 import contextlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,17 +26,6 @@ def exports(tmp_path_factory):
   folder = tmp_path_factory.mktemp("exports")
   names = tiny_exports.MODELS
   return {name: f"--model={tiny_exports.write(folder / name, name)}" for name in names}
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-  """The flag of a checkpoint that guesses masked words."""
-  from tests.kit import every_script
-
-  folder = every_script.write_files(tmp_path_factory.mktemp("files"))
-  for name in ("vocab.txt", "bert_config.json"):
-    shutil.copy(folder / name, folder / "model")
-  return f"--model=masked={folder / 'model'}"
 
 
 @contextlib.contextmanager
@@ -100,9 +85,3 @@ def fuzz(program, folder, seconds: int) -> int:
 def test_all_routes_of_all_tasks_for_some_seconds(exports, tmp_path):
   with unharmed(tmp_path, *exports.values()) as program:
     assert fuzz(program, tmp_path, seconds=10) > 50
-
-
-@pytest.mark.slow
-def test_all_routes_of_all_tasks_for_ten_minutes(exports, checkpoint, tmp_path):
-  with unharmed(tmp_path, *exports.values(), checkpoint) as program:
-    print(fuzz(program, tmp_path, seconds=600), "requests")

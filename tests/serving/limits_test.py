@@ -16,7 +16,7 @@ import pytest
 
 from bert.serving import app, key_file, limits
 from bert.serving.metrics import Metrics
-from bert.serving.request_log import JsonFormatter, RequestLog
+from bert.serving.request_log import RequestLog
 from bert.serving.service import Settings
 from tests.serving import fake_models
 from tests.serving.asgi_client import ask
@@ -426,9 +426,3 @@ def test_a_mistake_of_ours_is_logged_and_not_shown(caplog):
   assert "Traceback" not in found.content.decode()
   assert "ZeroDivisionError" in caplog.text
   assert site.facts()["status"] == 500
-
-
-def test_other_messages_are_json_too():
-  record = logging.LogRecord("absl", logging.WARNING, "", 0, "a %s", ("b",), None)
-  line = json.loads(JsonFormatter().format(record))
-  assert (line["level"], line["message"]) == ("warning", "a b")

@@ -18,7 +18,7 @@ TOPICS = (
   *("business", "law", "education", "fashion", "gardening"),
 )
 _TAGS = ["O", "B-PER", "I-PER", "B-LOC"]
-_OF_WORDS = ("B-PER", "I-PER", "O", "B-PER", "I-PER", "O", "B-LOC")  # whatever the words are
+_OF_WORDS = ("B-PER", "I-PER", "O", "B-PER", "I-PER", "O", "B-LOC")  # of a window
 
 
 def models() -> FakeModels:

@@ -23,7 +23,7 @@ SHOWN = {
   ("paraphrases", "answer"): {"verdict": "equivalent", "is-given": "equivalent (chosen)89.1%"},
   ("topics", "answer"): {"verdict": "weather, aviation", "more": "Show all 14"},
   ("stars", "answer"): {"figure-value": "4.322"},
-  ("names", "answer"): {"legend": "PER 2LOC 1", "entity": "Ada LovelacePER"},
+  ("names", "answer"): {"legend": "PER 4LOC 1", "entity": "Ada LovelacePER"},
   ("reader", "answer"): {"verdict": "The Analytical", "span": "The Analytical"},
   ("ends", "answer"): {"verdict": "It begins to rain, so she opens an umbrella."},
   ("encoder", "similarity"): {"matrix": "1231The storm closed both runways.1.00"},

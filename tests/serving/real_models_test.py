@@ -3,7 +3,6 @@
 Alone: python -m pytest tests/serving/real_models_test.py (a minute)
 """
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -13,33 +12,9 @@ import pytest
 
 from bert.io import installation
 from bert.predicting.predictor import Predictor
-from bert.serving.served_models import ServedModels, ServingOptions
-from tests.kit import masked_lm, own_tasks
+from tests.kit import own_tasks
 
 pytestmark = pytest.mark.ci
-
-
-async def served(models, wanted):
-  """Returns the results of each `(model, ability, items)`; all are asked for at once."""
-  await models.start()
-  try:
-    calls = (models.find(name).compute(ability, items) for name, ability, items in wanted)
-    return [found.results for found in await asyncio.gather(*calls)]
-  finally:
-    await models.stop()
-
-
-def test_abilities_of_a_checkpoint_from_one_process(pretrained):
-  texts = ["the cat sat .", "on the mat .", "the mats"]
-  models = ServedModels({"masks": pretrained}, ServingOptions(reload=False), max_seq_length=16)
-  wanted = [("masks", "vectors", texts), ("masks", "masked_words", masked_lm.TEXTS)]
-  vectors, words = asyncio.run(served(models, wanted))
-  encode = Predictor.load(pretrained, task="vectors", max_seq_length=16)
-  np.testing.assert_allclose(vectors, encode(texts), atol=1e-5)
-  expected = Predictor.load(pretrained, task="masked_words", max_seq_length=16)(masked_lm.TEXTS)
-  assert [masked_lm.tokens_of(each) for each in words] == [
-    masked_lm.tokens_of(each) for each in expected
-  ]
 
 
 _FRONT = """

@@ -97,13 +97,6 @@ class TestOpenAI:
       for each, text in zip(found, texts, strict=True):
         np.testing.assert_allclose(each["embedding"], unit(vector(models, text)), atol=1e-6)
 
-  def test_ids_of_another_tokenizer_are_refused_with_the_remedy(self, client):
-    for ids in ([100257], [5, 9]):  # the second is [unused4] here
-      found = post(client, "/v1/embeddings", {"input": [ids], "model": "encoder"}, 422)
-      assert "check_embedding_ctx_length=False" in found["message"]
-    assert found["error"]["message"] == found["message"]
-    assert found["type"] == "Validation"
-
   def test_the_only_model_with_vectors_needs_no_name(self, client):
     assert post(client, "/v1/embeddings", {"input": TEXT})["model"] == "encoder"
 
@@ -210,26 +203,6 @@ class TestTextEmbeddingsInference:
       expected = fake_models._random(row, len(row["input_ids"]) + 3, fake_models.WIDTH)[:-3]
       np.testing.assert_allclose(each, expected, atol=1e-6)
 
-  def test_tokenize(self, client):
-    """Places are of bytes, and texts as they are written, as in TEI."""
-    texts = ["The Stôrm 😀 closed.", "x"]
-    body = {"inputs": texts, "model": "mrpc"}
-    found = post(client, "/tokenize", body)
-    bare = post(client, "/tokenize", {**body, "add_special_tokens": False})
-    vocab = fake_models.tokenizer().vocab
-    for text, tokens, its_bare in zip(texts, found, bare, strict=True):
-      assert [each["id"] for each in its_bare] == fake_models.tokenizer().text_to_ids(text)
-      assert its_bare == tokens[1:-1]
-      for each in its_bare:
-        assert text.encode()[each["start"] : each["stop"]].decode() == each["text"]
-      ends = [(each["id"], each["text"], each["special"]) for each in (tokens[0], tokens[-1])]
-      assert ends == [(vocab["[CLS]"], "[CLS]", True), (vocab["[SEP]"], "[SEP]", True)]
-      assert {tokens[0]["start"], tokens[-1]["stop"]} == {None}
-    assert found[0][2] == {
-      **{"id": vocab["storm"], "text": "Stôrm", "special": False, "start": 4, "stop": 10}
-    }
-    assert post(client, "/tokenize", {"inputs": texts[1], "model": "mrpc"}) == found[1:]
-
   @pytest.mark.parametrize(
     ("model", "kind", "labels"),
     [
@@ -300,17 +273,6 @@ class TestPipelines:
     assert "is served" in post(client, "/models/nobody", {"inputs": TEXT}, 404)["error"]
     assert "Say which" in post(client, "/", {"inputs": TEXT}, 404)["error"]
 
-  @pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-      ({"targets": ["a"]}, "`parameters.targets` is no name"),
-      ({"aggregation_strategy": "none"}, "'simple' or 'first' is needed"),
-    ],
-  )
-  def test_what_it_does_not_do_is_refused(self, client, parameters, words):
-    body = {"inputs": TEXT, "parameters": parameters, "model": "mrpc"}
-    assert words in post(client, "/", body, 422)["error"]
-
 
 class TestSavedModels:
   """Graphs from texts to answers, whose scores stay inside."""
@@ -374,14 +336,6 @@ class TestTensorFlowServing:
   def test_status(self, client):
     [version] = client.get("/v1/models/mrpc").json()["model_version_status"]
     assert (version["version"], version["state"]) == ("1", "AVAILABLE")
-
-  @pytest.mark.parametrize("place", ["mrpc/versions/2", "nobody"])
-  def test_what_is_not_served(self, client, place):
-    assert set(post(client, f"/v1/models/{place}:predict", {"instances": [TEXT]}, 404)) == {"error"}
-    response = client.get(f"/v1/models/{place}")
-    assert response.status_code == 404
-    is_openai = isinstance(response.json()["error"], dict)
-    assert is_openai == (place == "nobody")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -62,27 +62,11 @@ def test_single_texts_do_not_hold_up_a_large_request_for_ever():
     assert num_batches < 30
 
 
-def test_large_requests_share():
-  queue = queue_of(request(*[2] * 50), request(*[2] * 50))
-  for _ in range(5):
-    assert [len(part.indexes) for part in queue.take().parts] == [2, 2]
-
-
 def test_a_batch_is_of_one_engine():
   queue = queue_of(request(2), request(2, engine=1), request(2))
   batches = [queue.take(), queue.take()]
   assert [(batch.engine, len(batch.parts)) for batch in batches] == [(0, 2), (1, 1)]
   assert queue.take() is None
-
-
-def test_who_leaves_is_gone_at_once():
-  gone, left = request(2, 2), request(3)
-  queue = queue_of(gone, left)
-  queue.remove(gone)
-  assert (len(queue), queue.tokens, gone.is_open) == (1, 3, False)
-  assert lengths_of(queue.take()) == [3]
-  queue.remove(gone)  # nothing happens
-  assert (queue.take(), len(queue), queue.tokens) == (None, 0, 0)
 
 
 @pytest.mark.parametrize(("tokens", "expected"), [(1, 13), (10, 18), (1000, 38)])

@@ -95,19 +95,6 @@ def test_a_request_whose_turn_does_not_come_is_refused_and_one_that_is_computed_
   asyncio.run(main())
 
 
-def test_a_request_larger_than_a_batch_is_computed_in_several_by_all_processes():
-  async def main():
-    Channel.gate = asyncio.Event()
-    async with pool_of(workers=2, max_batch_tokens=4) as pool:
-      task = asyncio.create_task(sums(pool, *([number, 1] for number in range(5))))
-      await settle()
-      assert [len(channel.works) for channel in Channel.all] == [1, 1]
-      Channel.gate.set()
-      assert await task == [number + 1 for number in range(5)]
-
-  asyncio.run(main())
-
-
 def test_of_a_batch_that_fails_each_request_is_tried_alone():
   async def main():
     async with pool_of() as pool:
