@@ -3,31 +3,20 @@
 Alone: python -m pytest tests/convert_checkpoint_test.py (half a minute)
 """
 
-import contextlib
-import io
 import json
-import os
 import pathlib
-import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import convert_checkpoint as script
-from bert import run_pretraining
-from bert.checkpoints import finding, load_report, reading, resizing, saving
+from bert.checkpoints import finding, load_report, reading, saving
 from bert.exporting import hub_encoder
-from bert.io import record_files
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
-from bert.scripts import command_line
-from bert.text.vocabulary import TokenSplitter
 from bert.tokenization import load_vocab, vocabulary_hash
 from tests.kit import teachers, tiny_bert
-from tests.kit.paths import ROOT
+from tests.kit.conversions import error_of, run, run_well
 from tests.kit.script_runs import assert_same_values
 
 EMBEDDINGS, BIAS = "bert/embeddings/word_embeddings", "cls/predictions/output_bias"
@@ -42,29 +31,6 @@ CONFIG = {
   "attention_probs_dropout_prob": 0.1,
   "directionality": "bidi",
 }
-
-
-def run(*words, **flags):
-  """Runs the script in this process; returns exit code, stdout, stderr."""
-  argv = ["convert_checkpoint.py", *words, *(f"--{name}={value}" for name, value in flags.items())]
-  out, err = io.StringIO(), io.StringIO()
-  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-    with pytest.raises(SystemExit) as caught:
-      command_line.run(script.main, script.define_flags, script.name_command(argv))
-  return caught.value.code or 0, out.getvalue(), err.getvalue()
-
-
-def run_well(*words, **flags):
-  code, out, err = run(*words, **flags)
-  assert code == 0, err
-  return out, err
-
-
-def error_of(*words, **flags):
-  code, _, err = run(*words, **flags)
-  assert code == 1, err
-  assert "Traceback" not in err
-  return err[err.index("ERROR: ") :]
 
 
 def tensors_of(path):
@@ -115,7 +81,7 @@ def new_vocab(tmp_path_factory):
 @pytest.fixture(scope="module")
 def resized(model, new_vocab, tmp_path_factory):
   folder = tmp_path_factory.mktemp("resized")
-  _, log = run_well("resize_vocab", init_checkpoint=model, vocab_file=new_vocab, output_dir=folder)
+  log = run_well("resize_vocab", init_checkpoint=model, vocab_file=new_vocab, output_dir=folder)
   return folder, log
 
 
@@ -124,7 +90,7 @@ def resized(model, new_vocab, tmp_path_factory):
 
 
 def test_inspect(model):
-  table, _ = run_well("inspect", init_checkpoint=model)
+  table = run("inspect", init_checkpoint=model)[1]
   lines = table.splitlines()
   assert lines[0] == str(model / "model.ckpt-7")
   [line] = [line for line in lines if line.startswith(EMBEDDINGS + " ")]
@@ -136,27 +102,6 @@ def test_inspect(model):
   total = sum(value.size for value in tensors.values())
   assert f"In all: {len(tensors)} tensors, {total:,} parameters, {total * 4e-6:.1f} MB" in lines
   assert lines[-1] == "global_step: 7"
-
-
-def test_inspect_golden(golden_dir):
-  table, _ = run_well("inspect", init_checkpoint=golden_dir / "tiny_pretrain_20steps.ckpt")
-  config = BertConfig.from_json_file(golden_dir / "tiny/bert_config.json")
-  sizes = config.vocab_size, config.hidden_size
-  [line] = [line for line in table.splitlines() if line.startswith(EMBEDDINGS + " ")]
-  assert line.split()[1:5] == [f"[{sizes[0]},", f"{sizes[1]}]", "float32", f"{np.prod(sizes):,}"]
-  assert "Model: 46 tensors, 525,020 parameters, 2.1 MB" in table
-  assert "In all: 139 tensors, 1,575,061 parameters, 6.3 MB" in table
-  assert table.endswith("global_step: 20\n")
-
-
-def test_inspect_slots_alone(tmp_path):
-  """As no program writes it, but a damaged conversion might."""
-  saving.save(tmp_path, 1, {"x/adam_m": np.zeros(3, np.float32), "y": np.zeros(2)}, {})
-  table, _ = run_well("inspect", init_checkpoint=tmp_path)
-  rows = [line.split() for line in table.splitlines()]
-  assert ["x", "[3]", "float32", "none", "adam_m"] in rows
-  assert ["y", "[2]", "float64", "2"] in rows
-  assert "global_step" not in table
 
 
 # ---------------------------------------------------------------------------------------------
@@ -177,20 +122,6 @@ def test_strip(model, tmp_path):
     assert (tmp_path / "out" / name).read_bytes() == (model / name).read_bytes()
 
 
-def test_strip_golden(golden_dir, tmp_path):
-  source = golden_dir / "tiny_pretrain_20steps.ckpt"
-  run_well("strip", init_checkpoint=source, output_dir=tmp_path)
-  released = tensors_of(golden_dir / "tiny")
-  found, expected = tensors_of(tmp_path), tensors_of(source)
-  assert sorted(found) == sorted(released)
-  assert_same_values(found, {name: expected[name] for name in found})
-  assert sorted(os.listdir(tmp_path))[1:] == [
-    "model.ckpt-0.data-00000-of-00001",
-    "model.ckpt-0.index",
-    "model.ckpt-0.state.json",
-  ]
-
-
 # ---------------------------------------------------------------------------------------------
 # resize_vocab
 
@@ -204,6 +135,9 @@ def test_known_tokens_keep_their_rows(model, resized):
       for token in set(OLD) & set(NEW):
         before, after = old[full_name][OLD.index(token)], new[full_name][NEW.index(token)]
         assert before.tobytes() == after.tobytes(), (full_name, token)
+      if full_name != name:  # the optimizer's memory
+        assert not new[full_name][[NEW.index(token) for token in NEW if token not in OLD]].any()
+  assert sorted(old) == sorted(new)
 
 
 def test_new_tokens_start_as_the_mean_of_their_pieces(model, resized):
@@ -228,25 +162,6 @@ def test_other_new_tokens_are_drawn(model, resized):
   assert "2 tokens are not in the new vocabulary: [unused0], b" in resized[1]
 
 
-def test_slots_of_new_tokens_are_zero(resized):
-  new = tensors_of(resized[0])
-  fresh = [index for index, token in enumerate(NEW) if token not in OLD]
-  for name in (EMBEDDINGS, BIAS):
-    for slot in ("adam_m", "adam_v"):
-      assert not new[f"{name}/{slot}"][fresh].any()
-
-
-def test_everything_else_is_the_same(model, resized):
-  old, new = tensors_of(model), tensors_of(resized[0])
-
-  def others(tensors):
-    return {n: v for n, v in tensors.items() if not n.startswith((EMBEDDINGS, BIAS))}
-
-  assert sorted(old) == sorted(new)
-  assert len(others(new)) == len(new) - 6
-  assert_same_values(others(new), others(old))
-
-
 def test_folder_of_a_resized_model(resized, new_vocab):
   folder = resized[0]
   assert json.loads((folder / "bert_config.json").read_text()) == {**CONFIG, "vocab_size": 14}
@@ -268,100 +183,6 @@ def test_there_and_back_again(model, resized, tmp_path):
   for name in old:
     rows = kept if name.startswith((EMBEDDINGS, BIAS)) else ...
     assert old[name][rows].tobytes() == back[name][rows].tobytes()
-
-
-def test_the_same_vocabulary_changes_nothing(golden_dir, data_dir, tmp_path):
-  source, vocab = golden_dir / "tiny_pretrain_20steps.ckpt", data_dir / "vocab/uncased_vocab.txt"
-  run_well(
-    "resize_vocab",
-    init_checkpoint=source,
-    bert_config_file=golden_dir / "tiny/bert_config.json",
-    old_vocab_file=vocab,
-    vocab_file=vocab,
-    output_dir=tmp_path,
-  )
-  assert_same_values(tensors_of(tmp_path), tensors_of(source))
-
-
-def test_random_rows_and_their_seed(model, new_vocab, tmp_path):
-  rows = {}
-  for name, flags in {"a": {}, "b": {}, "c": {"random_seed": 1}}.items():
-    run_well(
-      "resize_vocab",
-      init_checkpoint=model,
-      vocab_file=new_vocab,
-      output_dir=tmp_path / name,
-      **flags,
-    )
-    rows[name] = tensors_of(tmp_path / name)
-  assert_same_values(rows["a"], rows["b"])
-  index = NEW.index("cat")
-  assert np.abs(rows["a"][EMBEDDINGS][index]).max() <= 0.04
-  assert (rows["a"][EMBEDDINGS][index] != rows["c"][EMBEDDINGS][index]).all()
-  assert rows["a"][BIAS][index] == tensors_of(model)[BIAS].min()
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, tf.bfloat16.as_numpy_dtype])
-def test_types_are_kept(dtype):
-  table = np.arange(22).reshape(11, 2).astype(dtype)
-  tensors = {EMBEDDINGS: table, BIAS: table[:, 0], "other": np.arange(3)}
-  new = resizing.resize_vocabulary(
-    tensors, OLD, NEW, initializer_range=0.02, seed=1, split=TokenSplitter(OLD).split
-  )
-  assert new[EMBEDDINGS].dtype == new[BIAS].dtype == dtype
-  assert new[EMBEDDINGS][NEW.index("abba")].tolist() == [(20 + 18 + 16) / 3, (21 + 19 + 17) / 3]
-  assert new[BIAS][NEW.index("cat")] == 0
-  assert new["other"] is tensors["other"]
-
-
-def test_more_rows_than_tokens(model, new_vocab, tmp_path, caplog):
-  """Some models have rows up to a round number."""
-  old = np.ones([16, 4], np.float32)
-  split = TokenSplitter(OLD).split
-  new = resizing.resize_vocabulary({EMBEDDINGS: old}, OLD, NEW, 0.02, seed=1, split=split)
-  assert new[EMBEDDINGS].shape == (14, 4)
-  assert "has 5 more rows than the old vocabulary has tokens" in caplog.text
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("how", ["initialise", pytest.param("resume", marks=pytest.mark.ci)])
-def test_training_goes_on_from_a_resized_model(resized, tmp_path, how):
-  """For two steps, on records that hold new tokens; resuming takes the optimizer's slots, too."""
-  ids = [3, 6, 9, 5, 10, 11, 4, 12] * 2
-  record = {
-    "input_ids": ids,
-    "input_mask": [1] * 16,
-    "segment_ids": [0] * 16,
-    "masked_lm_positions": [3, 11],
-    "masked_lm_ids": [13, 9],
-    "masked_lm_weights": [1.0, 1.0],
-    "next_sentence_labels": [0],
-  }
-  record_files.write_records(tmp_path / "train.tfrecord", [record] * 8)
-  flags = {
-    "input_file": tmp_path / "train.tfrecord",
-    "bert_config_file": resized[0] / "bert_config.json",
-    "init_checkpoint": resized[0],
-    "output_dir": tmp_path / "out",
-    "max_seq_length": 16,
-    "max_predictions_per_seq": 2,
-    "train_batch_size": 4,
-    "num_train_steps": 2,
-    "do_train": True,
-  }
-  if how == "resume":
-    flags |= {"output_dir": shutil.copytree(resized[0], tmp_path / "out"), "num_train_steps": 9}
-  argv = ["run_pretraining.py", *(f"--{name}={value}" for name, value in flags.items())]
-  err = io.StringIO()
-  with contextlib.redirect_stderr(err), pytest.raises(SystemExit) as left:
-    command_line.run(run_pretraining.main, run_pretraining.define_flags, argv)
-  assert left.value.code is None, err.getvalue()
-  message = {"initialise": "46 of 46 variables loaded", "resume": "Resumed from"}[how]
-  assert message in err.getvalue()
-  trained = tensors_of(tmp_path / "out")
-  assert trained["global_step"] == flags["num_train_steps"]
-  assert trained[EMBEDDINGS].shape == (14, 16)
-  assert trained[f"{EMBEDDINGS}/adam_m"][NEW.index("abba")].any()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -390,17 +211,8 @@ def test_from_a_saved_model(model, encoder, tmp_path):
   assert (tmp_path / "back/vocab.txt").read_bytes() == (model / "vocab.txt").read_bytes()
   config = json.loads((tmp_path / "back/bert_config.json").read_text())
   assert config["vocab_size"] == len(OLD)
-  table, _ = run_well("inspect", init_checkpoint=encoder)
+  table = run("inspect", init_checkpoint=encoder)[1]
   assert EMBEDDINGS in table
-
-
-@pytest.mark.ci
-def test_a_saved_model_can_be_resized(encoder, new_vocab, resized, tmp_path):
-  flags = {"vocab_file": new_vocab, "output_dir": tmp_path / "out"}
-  run_well("resize_vocab", init_checkpoint=encoder, **flags)
-  expected = tensors_of(resized[0])
-  found = tensors_of(tmp_path / "out")
-  assert_same_values(found, {name: expected[name] for name in found})
 
 
 def test_a_checkpoint_is_no_saved_model(model, tmp_path):
@@ -428,7 +240,7 @@ def test_command_line(model, tmp_path):
   assert "strip needs --output_dir" in error_of("strip", init_checkpoint=model)
   flags = {"init_checkpoint": model, "output_dir": tmp_path}
   assert "resize_vocab needs --vocab_file" in error_of("resize_vocab", **flags)
-  assert "global_step: 7" in run_well(command="inspect", init_checkpoint=model)[0]
+  assert "global_step: 7" in run("--command=inspect", init_checkpoint=model)[1]
 
 
 def test_what_is_not_beside_the_checkpoint_has_to_be_named(model, new_vocab, tmp_path):
@@ -455,19 +267,6 @@ def test_vocabulary_of_another_model(model, new_vocab, tmp_path):
   )
   assert f"{EMBEDDINGS} has 11 rows, the old vocabulary 12 tokens" in error
   assert not (tmp_path / "out").exists()
-
-
-def test_not_a_bert_checkpoint(model, new_vocab, tmp_path):
-  prefix = saving.save(tmp_path / "other", 1, {"x": np.zeros(3)}, {})
-  error = error_of(
-    "resize_vocab",
-    init_checkpoint=prefix,
-    vocab_file=new_vocab,
-    old_vocab_file=model / "vocab.txt",
-    bert_config_file=model / "bert_config.json",
-    output_dir=tmp_path / "out",
-  )
-  assert f"has no {EMBEDDINGS}" in error
 
 
 @pytest.mark.parametrize("head", ["squad", "sentences", "swag"])
@@ -515,18 +314,6 @@ def test_damaged_checkpoint(model, tmp_path):
   error = error_of("strip", init_checkpoint=prefix, output_dir=tmp_path / "out")
   assert "is damaged" in error
   assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.ci
-def test_help_and_the_command_as_first_word(model):
-  command = [sys.executable, ROOT / "convert_checkpoint.py"]
-  done = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False)
-  assert done.returncode == 0
-  assert "resize_vocab: fits a model to another vocabulary" in done.stdout
-  command += ["inspect", "--init_checkpoint", model]
-  done = subprocess.run(command, capture_output=True, text=True, check=False)
-  assert done.stdout.endswith("global_step: 7\n")
-  assert "Ignoring" not in done.stderr
 
 
 # ---------------------------------------------------------------------------------------------

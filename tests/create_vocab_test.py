@@ -4,23 +4,17 @@ Alone: python -m pytest tests/create_vocab_test.py (20 seconds, half of them to 
 """
 
 import collections
-import gzip
-import itertools
-import json
 import os
 import pathlib
-import random
 import subprocess
 import sys
 import warnings
 
 import pytest
 import tokenizers
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from bert import create_vocab, tokenization
-from bert.text import corpus, text_files, vocabulary, word_counts
+from bert.text import text_files, word_counts
 from tests.kit.paths import ROOT, SAMPLE_TEXT
 from tests.kit.script_runs import Script
 
@@ -95,15 +89,6 @@ def test_words_are_those_of_training(text, do_lower_case):
   assert counts.characters == spelled
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(content=st.text(max_size=80), range_bytes=st.integers(1, 50), do_lower_case=st.booleans())
-def test_any_text_in_any_ranges(tmp_path_factory, content, range_bytes, do_lower_case):
-  path = tmp_path_factory.getbasetemp() / "any.txt"
-  path.write_bytes(content.encode("utf-8", "replace"))
-  counts = word_counts.count_words([str(path)], do_lower_case, range_bytes=range_bytes)
-  assert counts.words == words_of(path, do_lower_case)
-
-
 @pytest.mark.parametrize("max_words", [1000, 40])
 def test_number_of_workers_changes_nothing(text, max_words):
   one, two = (
@@ -113,31 +98,6 @@ def test_number_of_workers_changes_nothing(text, max_words):
   assert one == two
   assert list(one.words) == list(two.words)
   assert (one.forgotten > 0) == (max_words == 40)
-
-
-def test_forgotten_words_are_the_rare_ones_and_their_characters_stay(text):
-  everything = word_counts.count_words([str(text)])
-  few = word_counts.count_words([str(text)], max_words=100)
-  assert 0 < len(few.words) <= 100
-  assert few.words.keys() < everything.words.keys()
-  assert min(few.words.values()) > 1
-  assert few.characters == everything.characters
-  assert sum(few.words.values()) + few.forgotten == sum(everything.words.values())
-
-
-def test_compressed_text(text, tmp_path):
-  packed = tmp_path / "text.txt.gz"
-  packed.write_bytes(gzip.compress(text.read_bytes()))
-  assert word_counts.count_words([str(packed)]).words == words_of(text)
-
-
-def test_long_lines_are_taken_in_parts(tmp_path, monkeypatch):
-  monkeypatch.setattr(word_counts, "_WORDS_AT_ONCE", 7)
-  parts = corpus.parts
-  monkeypatch.setattr(corpus, "parts", lambda line: parts(line, limit=30))
-  path = tmp_path / "line.txt"
-  path.write_text("one  two three " * 50)
-  assert word_counts.count_words([str(path)]).words == {"one": 50, "two": 50, "three": 50}
 
 
 def test_invalid_utf8_is_counted_or_refused(tmp_path):
@@ -190,20 +150,6 @@ def test_size_and_order(learned):
   assert "the" in tokens[first_piece + 8 : first_piece + 18]
 
 
-@pytest.mark.parametrize("vocab_size", [280, 281, 310, 777])
-def test_any_size_is_exact(text, tmp_path, vocab_size):
-  tokens, _ = create(tmp_path / "vocab.txt", input_file=text, vocab_size=vocab_size)
-  assert len(tokens) == len(set(tokens)) == vocab_size
-  assert tokens_of(tmp_path / "vocab.txt", text.read_text("utf-8")).count("[UNK]") == 1
-
-
-def test_cased_vocabulary(text, tmp_path):
-  path = tmp_path / "vocab.txt"
-  tokens, _ = create(path, input_file=text, vocab_size=600, do_lower_case=False)
-  assert "The" in tokens
-  assert tokens_of(path, text.read_text("utf-8"), do_lower_case=False).count("[UNK]") == 1
-
-
 @pytest.mark.ci
 def test_bytes_are_always_the_same(text, learned, tmp_path):
   path = tmp_path / "again.txt"
@@ -213,65 +159,6 @@ def test_bytes_are_always_the_same(text, learned, tmp_path):
   done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
   assert done.returncode == 0, done.stderr
   assert path.read_bytes() == learned[0].read_bytes()
-
-
-def test_order_of_the_text_changes_nothing(text, monkeypatch):
-  """Of words and characters that are equally frequent, always the same ones are left out."""
-  counts = word_counts.count_words([str(text)])
-  backward = word_counts.WordCounts(
-    words=collections.Counter(dict(reversed(counts.words.items()))),
-    characters=collections.Counter(dict(reversed(counts.characters.items()))),
-  )
-  limits = {"max_unique_chars": 50, "min_count": 1}
-  everything = vocabulary.learn_vocabulary(counts, 200, **limits)
-  monkeypatch.setattr(vocabulary, "_MAX_WORDS", 90)
-  forward = vocabulary.learn_vocabulary(counts, 200, **limits)
-  assert vocabulary.learn_vocabulary(backward, 200, **limits) == forward != everything
-
-
-def byte_pair_encoding(words, size, min_count):
-  """The algorithm by definition: the most frequent pair of neighbours becomes one, repeatedly."""
-  split = {word: list(word) for word in words}
-  tokens = sorted(set(itertools.chain(*words)))
-  while len(tokens) < size:
-    pairs = collections.Counter()
-    for word, parts in split.items():
-      for pair in itertools.pairwise(parts):
-        pairs[pair] += words[word]
-    order = {token: index for index, token in enumerate(tokens)}
-    best = min(pairs, key=lambda pair: (-pairs[pair], *map(order.get, pair)), default=None)
-    if best is None or pairs[best] < min_count:
-      break
-    tokens += ["".join(best)] * ("".join(best) not in order)
-    for parts in split.values():
-      for index in reversed(range(len(parts) - 1)):
-        if tuple(parts[index : index + 2]) == best:
-          parts[index : index + 2] = ["".join(best)]
-  return tokens
-
-
-@pytest.mark.parametrize("occurrences_at_once", [1, 7, 1000])
-def test_the_most_frequent_pairs_are_joined(occurrences_at_once, monkeypatch):
-  monkeypatch.setattr(vocabulary, "_AT_ONCE", occurrences_at_once)
-  rng = random.Random(7)
-  for _ in range(50):
-    # No letter twice in a row: which of three equal ones are joined is not what this is about.
-    words = {
-      "".join(rng.sample("abcdefgh", rng.randint(1, 8))): rng.randint(1, 30) for _ in "x" * 9
-    }
-    found = vocabulary._merged(words, 30, min_count=5)
-    assert found == byte_pair_encoding(words, 30, min_count=5)
-
-
-def test_large_counts_are_scaled(monkeypatch):
-  words = {"low": 5_000_000, "lower": 3_000_000, "new": 2_000_000, "rarely": 1}
-  fed = []
-  repeated = vocabulary._repeated
-  monkeypatch.setattr(vocabulary, "_repeated", lambda c: fed.extend(repeated(c)) or fed)
-  monkeypatch.setattr(vocabulary, "_MAX_OCCURRENCES", 1000)
-  found = vocabulary._merged(words, 14, min_count=2)
-  assert sum(len(text.split()) for text in fed) == 1001
-  assert {"low", "lower", "new"} <= set(found)
 
 
 def test_too_small_for_the_characters(text, tmp_path):
@@ -305,27 +192,6 @@ def test_cut_alphabet_is_told(tmp_path):
   assert found.count("[UNK]") == 2
   assert "2 of 398 words are [UNK] (0.5025%), such as axa aza" in log
   assert "4 different characters, more than --max_unique_chars=2: 0.5025% of its words" in log
-
-
-def test_rare_words_are_not_learned(tmp_path):
-  path = tmp_path / "text.txt"
-  path.write_text("often often often seldom seldom")
-  tokens, _ = create(tmp_path / "v", input_file=path, vocab_size=60, min_count=3)
-  assert "often" in tokens
-  assert not [token for token in tokens if "ld" in token]
-  tokens, _ = create(tmp_path / "v", input_file=path, vocab_size=60, min_count=2)
-  assert "seldom" in tokens
-
-
-@pytest.mark.slow
-def test_wikitext(data_dir, tmp_path):
-  source = data_dir / "corpus/wikitext2_valid.txt"
-  tokens, _ = create(tmp_path / "v", input_file=source, vocab_size=8000)
-  assert len(tokens) == 8000
-  text = source.read_text("utf-8")
-  found = tokens_of(tmp_path / "v", text)
-  assert found.count("[UNK]") == 0
-  assert len(found) < 1.1 * sum(words_of(source).values())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -402,21 +268,6 @@ def test_settings_beside_the_old_vocabulary_are_kept(tmp_path, stated_in):
   assert "states other settings than are beside --extend. Write to another" in errors
 
 
-def test_the_case_beside_the_old_vocabulary_counts(tmp_path):
-  (tmp_path / "old").mkdir()
-  old = tmp_path / "old" / "vocab.txt"
-  old.write_text(UNUSED)
-  old.with_name("tokenizer_config.json").write_text('{"do_lower_case": false}')
-  text = tmp_path / "text"
-  text.write_text("Word\n" * 5)
-  new, _ = create(tmp_path / "new" / "vocab.txt", input_file=text, extend=old)
-  assert "Word" in new
-  stated = json.loads((tmp_path / "new" / "tokenizer_config.json").read_text())
-  assert stated["do_lower_case"] is False
-  new, _ = create(tmp_path / "v", input_file=text, extend=old, do_lower_case=True)
-  assert "word" in new
-
-
 def test_too_few_unused_lines(learned, domain, tmp_path):
   flags = {"input_file": domain, "output_file": tmp_path / "v"}
   code, errors = run(**flags, extend=learned[0], num_new=5)
@@ -475,14 +326,6 @@ def test_the_library_is_missed_before_the_text_is_read(text, tmp_path, monkeypat
   code, errors = run(input_file=text, output_file=tmp_path / "v")
   assert code == 1
   assert 'Install it: pip install "bert-alive[roberta]"' in errors
-
-
-def test_a_failed_run_keeps_the_old_file(text, tmp_path):
-  path = tmp_path / "vocab.txt"
-  path.write_text("old\n")
-  assert run(input_file=text, output_file=path, vocab_size=50)[0] == 1
-  assert path.read_text() == "old\n"
-  assert os.listdir(tmp_path) == ["vocab.txt"]
 
 
 def test_a_dead_worker_is_told(text):

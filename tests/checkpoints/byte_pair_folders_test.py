@@ -53,9 +53,3 @@ def test_a_vocabulary_of_another_model(family, size, message):
   model_files.check_vocabulary_size(vocab, "vocab.json", 282, "config.json", "roberta")
   with pytest.raises(ValueError, match=re.escape(message)):
     model_files.check_vocabulary_size(vocab, "vocab.json", size, "config.json", family)
-
-
-def test_word_pieces_for_roberta_are_refused():
-  vocab = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2}
-  with pytest.raises(ValueError, match=r"Give the model's own: --vocab_file=vocab\.json"):
-    model_files.check_vocabulary_size(vocab, "vocab.txt", 282, "config.json", "roberta")

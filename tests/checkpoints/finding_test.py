@@ -6,10 +6,10 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from bert.checkpoints import finding, loading, reading, saving
+from bert.checkpoints import finding, loading, saving
 from bert.checkpoints.bundle_files import CheckpointError
 from tests.kit.script_runs import assert_same_values
-from tests.kit.small_checkpoints import DATA, save, steps_listed, values_of, variables_of
+from tests.kit.small_checkpoints import DATA, save, values_of, variables_of
 
 
 def _released(folder) -> None:
@@ -50,23 +50,6 @@ def test_the_best_weights_of_a_run_that_went_on_without_evaluation_are_of_the_pa
     assert finding.best(str(tmp_path / "out")) == (None if left else best)
 
 
-def test_a_relative_prefix_in_the_current_folder(tmp_path, monkeypatch):
-  save(tmp_path, 5)
-  monkeypatch.chdir(tmp_path)
-  assert finding.find_checkpoint("model.ckpt-5") == "model.ckpt-5"
-  assert len(reading.names_and_shapes("model.ckpt-5")) == 6
-  assert finding.find_checkpoint(".") == "./model.ckpt-5"
-
-
-def test_a_missing_checkpoint_names_what_is_nearby(tmp_path):
-  _released(tmp_path / "models" / "uncased")
-  for path in (tmp_path / "models", tmp_path / "models" / "bert_model.ckpt"):
-    with pytest.raises(CheckpointError, match=r"Nearby: .*/models/uncased/bert_model.ckpt"):
-      finding.find_checkpoint(str(path))
-  with pytest.raises(CheckpointError, match=r"folder .*/nowhere does not exist"):
-    finding.find_checkpoint(str(tmp_path / "nowhere" / "bert_model.ckpt"))
-
-
 def test_several_checkpoints_in_a_folder(tmp_path):
   _released(tmp_path / "a")
   for suffix in (".index", DATA):
@@ -74,17 +57,6 @@ def test_several_checkpoints_in_a_folder(tmp_path):
       shutil.copy(tmp_path / "a" / f"bert_model.ckpt{suffix}", tmp_path / (name + suffix))
   with pytest.raises(CheckpointError, match="several checkpoints, name one: one, two"):
     finding.find_checkpoint(str(tmp_path))
-
-
-def test_archives_and_other_files(tmp_path):
-  with pytest.raises(CheckpointError, match="is an archive: unpack it"):
-    finding.find_checkpoint(str(tmp_path / "uncased_L-12_H-768_A-12.zip"))
-  (tmp_path / "bert.msgpack").write_bytes(b"\x80")
-  with pytest.raises(CheckpointError, match="is not a TensorFlow checkpoint"):
-    finding.find_checkpoint(str(tmp_path / "bert.msgpack"))
-  (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"\n')
-  with pytest.raises(CheckpointError, match="names the newest checkpoint of its folder"):
-    finding.find_checkpoint(str(tmp_path / "checkpoint"))
 
 
 def test_saved_models_and_object_based_checkpoints(tmp_path):
@@ -124,13 +96,6 @@ def test_a_garbage_pointer(tmp_path, warnings, content):
   assert len(warnings) == 1
 
 
-def test_no_pointer(tmp_path, warnings):
-  newest = [save(tmp_path, step) for step in (9, 10)][1]
-  (tmp_path / "checkpoint").unlink()
-  assert finding.latest(str(tmp_path)) == newest
-  assert warnings == []
-
-
 @pytest.mark.mutation("bert.checkpoints.finding:_open_latest", "except CheckpointError")
 def test_a_pointer_to_a_deleted_step(tmp_path, warnings):
   older = [save(tmp_path, step) for step in (9, 10, 11)][1]
@@ -157,23 +122,6 @@ def test_an_absolute_pointer_survives_moving_the_folder(tmp_path, warnings):
   os.rename(tmp_path / "before", tmp_path / "after")
   assert finding.latest(str(tmp_path / "after")) == str(tmp_path / "after" / "model.ckpt-9")
   assert warnings == []
-
-
-def test_absolute_paths_count_in_the_order_of_writing(tmp_path):
-  for step in (5, 9):
-    save(tmp_path, step)
-  lines = [f'model_checkpoint_path: "{tmp_path}/model.ckpt-5"']
-  lines += [f'all_model_checkpoint_paths: "{tmp_path}/model.ckpt-{step}"' for step in (9, 5)]
-  (tmp_path / "checkpoint").write_text("\n".join(lines))
-  save(tmp_path, 7, keep=2)
-  assert steps_listed(tmp_path) == [5, 7]
-
-
-def test_a_pointer_into_a_sub_folder(tmp_path):
-  best = save(tmp_path / "best", 9)
-  save(tmp_path, 10)
-  (tmp_path / "checkpoint").write_text('model_checkpoint_path: "best/model.ckpt-9"\n')
-  assert finding.latest(str(tmp_path)) == best
 
 
 def test_a_missing_data_file_or_index(tmp_path, warnings):

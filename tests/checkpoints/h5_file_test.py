@@ -38,9 +38,7 @@ def names_of(family):
 
 
 @pytest.mark.parametrize("family", FILES)
-@pytest.mark.parametrize(
-  "before", ["", "tf_model/", "bert/tf_a_for_b_c_1/", "model_weights/x/tf_a_for_b/", "bert/bert/"]
-)
+@pytest.mark.parametrize("before", ["", "bert/tf_a_for_b_c_1/", "model_weights/x/tf_a_for_b/"])
 def test_names_of_all_modules(family, before):
   for key in names_of(family):
     weight, _ = weight_of(key, KERNEL)
@@ -107,22 +105,6 @@ def test_the_bias_for_words_of_albert(tmp_path):
   assert weights.read("cls/predictions/output_bias").tolist() == [1, 1, 1]
 
 
-def test_several_files(tmp_path):
-  parts = {
-    "tf_model-00001-of-00002.h5": {"bert/pooler/dense/kernel": KERNEL},
-    "tf_model-00002-of-00002.h5": {"bert/pooler/dense/bias": KERNEL[0]},
-  }
-  weight_map = {}
-  for name, arrays in parts.items():
-    write(tmp_path / name, arrays)
-    weight_map |= {f"tf_bert_model/{n}:0": name for n in arrays}
-  index = tmp_path / "tf_model.h5.index.json"
-  index.write_text(json.dumps({"weight_map": weight_map}))
-  file = open_weights(index, "bert")
-  assert file.read("bert.pooler.dense.weight").tolist() == KERNEL.T.tolist()
-  assert file.read("bert.pooler.dense.bias").tolist() == KERNEL[0].tolist()
-
-
 @pytest.mark.parametrize(
   ("architectures", "model", "expected"),
   [
@@ -152,7 +134,7 @@ def test_cut_off_and_flipped_bytes(tmp_path):
   path = write(tmp_path / "a.h5", {"bert/pooler/dense/kernel": KERNEL})
   content, generator = path.read_bytes(), np.random.default_rng(3)
   damaged = [content[:length] for length in range(0, len(content), 7)]
-  for _ in range(1000):
+  for _ in range(300):
     flipped = bytearray(content)
     flipped[generator.integers(len(content))] ^= generator.integers(1, 256)
     damaged.append(bytes(flipped))

@@ -3,7 +3,6 @@
 Alone: python -m pytest -m "" tests/checkpoints/keras_file_test.py
 """
 
-import keras
 import numpy as np
 import pytest
 
@@ -15,7 +14,6 @@ from bert.model import heads
 from bert.model.configuration import BertConfig
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from bert.predicting.predictor import Predictor
 from tests.kit import exports
 from tests.kit.conversions import run_well
 from tests.kit.keras_models import TINY, on_tensorflow, random_inputs
@@ -86,16 +84,3 @@ def test_the_graph_functions_compute_the_same(family, tmp_path):
     report = loading.init_from_checkpoint(finding.find_checkpoint(path), store.variables)
     assert not report.skipped() + report.unexpected
     np.testing.assert_allclose(forward(), model(inputs).logits, rtol=0, atol=1e-5)
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("family", ["bert", "electra", "distilbert"])
-def test_a_predictor_answers_alike(family, tmp_path):
-  model = classifier_of(family)
-  path = converted(model, tmp_path)
-  texts = ["The film was good.", "bad"]
-  found = [row["probabilities"] for row in Predictor.load(path)(texts)]
-  tokenizer = keras3.BertTokenizer.from_pretrained(tmp_path)
-  inputs = tokenizer(texts, padding=True, return_tensors="np")
-  expected = keras.ops.softmax(model(**inputs).logits)
-  np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)

@@ -5,15 +5,14 @@ import os
 import pathlib
 import shutil
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.checkpoints import bundle_files, finding, load_report, loading, reading, saving
+from bert.checkpoints import bundle_files, finding, loading, reading, saving
 from bert.checkpoints.bundle_files import CheckpointError
 from tests.kit.checkpoint_names import CLASSIFIER_HEADS, PRETRAINING_HEADS, names_in_training
 from tests.kit.script_runs import assert_same_values, tensors
-from tests.kit.small_checkpoints import DATA, KERNEL, save, values_of, variables_of
+from tests.kit.small_checkpoints import DATA, save, values_of, variables_of
 
 GOLDENS = pytest.mark.parametrize(
   ("name", "heads"),
@@ -22,11 +21,6 @@ GOLDENS = pytest.mark.parametrize(
     ("tiny_classifier_20steps.ckpt", CLASSIFIER_HEADS),
   ],
 )
-
-
-def test_counts_of_the_base_model():
-  assert len(names_in_training(12, PRETRAINING_HEADS)) == 619
-  assert len(names_in_training(12, CLASSIFIER_HEADS)) == 604
 
 
 @GOLDENS
@@ -43,29 +37,6 @@ def test_the_original_s_checkpoint_comes_back_byte_for_byte(golden_dir, tmp_path
   assert reading.names_and_shapes(written) == contents
   assert_same_values(tensors(written), tensors(source))
   assert pathlib.Path(written + DATA).read_bytes() == pathlib.Path(source + DATA).read_bytes()
-
-
-@GOLDENS
-def test_a_damaged_checkpoint_of_the_original(golden_dir, tmp_path, name, heads):
-  del heads
-  source = shutil.copy(golden_dir / (name + ".index"), tmp_path / "model.ckpt-20.index")
-  assert pathlib.Path(source).exists()
-  whole = (golden_dir / (name + DATA)).read_bytes()
-  for size in range(0, len(whole), len(whole) // 50):
-    (tmp_path / ("model.ckpt-20" + DATA)).write_bytes(whole[:size])
-    assert finding.latest(str(tmp_path)) is None
-  (tmp_path / ("model.ckpt-20" + DATA)).write_bytes(whole)
-  assert finding.latest(str(tmp_path)) == str(tmp_path / "model.ckpt-20")
-
-
-def test_real_weights(data_dir):
-  folder = data_dir / "weights" / "minilm_L-6_H-384_A-12"
-  prefix = finding.find_checkpoint(str(folder))
-  assert prefix == str(folder / "bert_model.ckpt")
-  contents = reading.names_and_shapes(prefix)
-  assert contents["bert/embeddings/word_embeddings"] == ([30522, 384], np.float32)
-  names = {name for name in names_in_training(6, []) if not load_report.is_training_state(name)}
-  assert names <= set(contents)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -122,17 +93,6 @@ def test_a_damaged_index_without_a_sidecar(tmp_path):
   assert len(messages) > 100
 
 
-def test_flipped_values_are_never_loaded(tmp_path):
-  prefix = save(tmp_path, 20)
-  path = pathlib.Path(prefix + DATA)
-  content = bytearray(path.read_bytes())
-  content[100] ^= 1  # in word_embeddings
-  path.write_bytes(content)
-  table = {"bert/embeddings/word_embeddings": tf.Variable(tf.zeros([50, 4]))}
-  with pytest.raises(CheckpointError, match="bert/embeddings/word_embeddings is damaged"):
-    loading.init_from_checkpoint(prefix, table)
-
-
 @pytest.mark.mutation("bert.checkpoints.reading:open_checkpoint", "call check_sidecar")
 def test_swapped_files_are_found(tmp_path):
   first, second = (save(tmp_path, step) for step in (1, 2))
@@ -141,20 +101,6 @@ def test_swapped_files_are_found(tmp_path):
     loading.restore(second, variables_of(values_of(2)))
   shutil.copy(first + ".index", second + ".index")  # a consistent pair, of another step
   assert finding.latest(str(tmp_path)) == first
-
-
-def test_a_part_of_a_huge_variable_is_refused_before_anything_is_allocated(tmp_path):
-  prefix = str(tmp_path / "model.ckpt-1")
-  tf.raw_ops.SaveV2(  # one row of a table that would take 4 TB
-    prefix=prefix,
-    tensor_names=[KERNEL],
-    shape_and_slices=["1000000000000 1 0,1:0,1"],
-    tensors=[tf.ones([1, 1])],
-  )
-  huge = tf.Variable(1.0, shape=tf.TensorShape(None))
-  with pytest.raises(CheckpointError, match="it has a partitioned variable"):
-    loading.init_from_checkpoint(prefix, {KERNEL: huge})
-  assert finding.latest(str(tmp_path)) is None
 
 
 def test_a_sidecar_of_a_newer_version(tmp_path):

@@ -62,7 +62,7 @@ def test_we_write_what_the_other_program_writes(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [*safetensors_file._DTYPES.values(), ml_dtypes.bfloat16])
-@pytest.mark.parametrize("shape", [(), (0, 3), (3, 5)])
+@pytest.mark.parametrize("shape", [(), (0, 3)])
 def test_there_and_back(tmp_path, dtype, shape):
   values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
   tensors = {"x": values, "y/ä": np.asfortranarray(values), "z": np.zeros(7, np.uint8)}
@@ -114,13 +114,6 @@ def test_a_flipped_byte_of_the_header_is_an_error_or_another_file(tmp_path_facto
   assert sum(file.read(name).nbytes for name in file.tensors) == 16
 
 
-@pytest.mark.parametrize("length", [2**64 - 1, 2**40, 100_000_001])
-def test_a_header_that_is_too_long_is_not_read(tmp_path, length):
-  path = tmp_path / "a.safetensors"
-  path.write_bytes(struct.pack("<Q", length) + b"{}")
-  assert "header too large" in error_of(path)
-
-
 # What the library refuses is its own; these are what it lets pass, and one of each of its errors.
 @pytest.mark.mutation("bert.checkpoints.safetensors_file:_tensor_info", "guard")
 @pytest.mark.parametrize(
@@ -141,12 +134,6 @@ def test_a_header_that_is_too_long_is_not_read(tmp_path, length):
 def test_headers_that_make_no_sense(tmp_path, header, message):
   assert message in error_of(file_with(tmp_path / "a.safetensors", header))
   assert "\n" not in error_of(tmp_path / "a.safetensors")
-
-
-def test_files_that_are_not_there(tmp_path):
-  assert "No such file" in error_of(tmp_path / "a.safetensors")
-  (tmp_path / "b.safetensors").mkdir()
-  assert "cannot be read" in error_of(tmp_path / "b.safetensors")
 
 
 def test_a_file_that_shrinks_between_opening_and_reading(tmp_path):
@@ -193,11 +180,3 @@ def test_several_files(tmp_path):
 )
 def test_an_index_that_makes_no_sense(tmp_path, weight_map, message):
   assert message in error_of(sharded(tmp_path, weight_map, a=np.arange(2)))
-
-
-def test_an_index_without_its_files(tmp_path):
-  index = sharded(tmp_path, {"a": "a.safetensors", "b": "b.safetensors"}, a=np.arange(2))
-  with pytest.raises(CheckpointError, match=r"b\.safetensors cannot be read: No such file"):
-    open_weights(index)
-  index.write_text("{")
-  assert "is not an index of safetensors files: its JSON is bad" in error_of(index)

@@ -5,7 +5,6 @@ Files that are refused: tests/system/bad_older_weights_test.py.
 """
 
 import base64
-import json
 import pickle
 import zlib
 
@@ -22,7 +21,6 @@ from tests.kit.older_weights import (
   ORDERED,
   Call,
   Name,
-  parts_of,
   pickled,
   storage,
   tensor,
@@ -117,16 +115,6 @@ def test_types_and_strides(tmp_path, form):
   assert_same(read_all(tmp_path / "a.bin"), tensors)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_tied_weights_are_stored_once(tmp_path, form):
-  base = np.zeros([1000, 10], np.float32)
-  write_torch(tmp_path / "a.bin", {"a": base, "b": base, "c": base.T}, form)
-  assert (tmp_path / "a.bin").stat().st_size < 2 * base.nbytes
-  assert [values.shape for values in read_all(tmp_path / "a.bin").values()] == [
-    *((1000, 10), (1000, 10), (10, 1000))
-  ]
-
-
 def test_parameters_and_older_names(tmp_path):
   """A parameter; the function before PyTorch 0.4; a dictionary as Python 2 pickles it."""
   of = storage("FloatStorage", "0", 6)
@@ -149,18 +137,6 @@ def test_protocols(tmp_path, protocol):
     open_weights(tmp_path / "a.bin")
 
 
-def test_several_files(tmp_path):
-  tensors = {name: np.full(3, index, np.float32) for index, name in enumerate("abcd")}
-  weight_map = {}
-  for index, part in enumerate(parts_of(tensors, 2)):
-    write_torch(tmp_path / f"p-{index}.bin", part, FORMS[index])
-    weight_map |= dict.fromkeys(part, f"p-{index}.bin")
-  index = tmp_path / "pytorch_model.bin.index.json"
-  index.write_text(json.dumps({"weight_map": weight_map}))
-  found = read_all(index)
-  assert_same({name: found[name] for name in tensors}, tensors)
-
-
 def test_a_file_that_shrinks_between_opening_and_reading(tmp_path):
   write_torch(tmp_path / "a.bin", {"a": BASE}, "pickles")
   file = open_weights(tmp_path / "a.bin")
@@ -169,11 +145,6 @@ def test_a_file_that_shrinks_between_opening_and_reading(tmp_path):
     file.read("a")
   with pytest.raises(CheckpointError, match="has no tensor 'b'"):
     file.read("b")
-
-
-def test_remote_files(tmp_path):
-  write_torch(tmp_path / "a.bin", {"a": BASE, "t": BASE.T})
-  assert_same(read_all(f"file://{tmp_path}/a.bin"), {"a": BASE, "t": BASE.T})
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,7 +9,6 @@ With transformers itself, in an interpreter that has it and PyTorch (a minute mo
 """
 
 import json
-import math
 import os
 
 import ml_dtypes
@@ -18,7 +17,6 @@ import pytest
 import tensorflow as tf
 
 from bert.checkpoints import (
-  bundle_files,
   finding,
   loading,
   reading,
@@ -31,7 +29,6 @@ from bert.checkpoints import (
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.transformers_heads import HEADS as ENDINGS
 from bert.model import heads
-from bert.model.layers import gelu_erf
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
 from bert.predicting.predictor import Predictor
@@ -115,12 +112,6 @@ def save_as_transformers(folder, tensors, **settings):
 
 # ---------------------------------------------------------------------------------------------
 # Outputs.
-
-
-def test_erf_form():
-  x = np.linspace(-5, 5, 101, dtype=np.float32)
-  expected = [0.5 * value * (1 + math.erf(value / math.sqrt(2))) for value in x.tolist()]
-  np.testing.assert_allclose(gelu_erf(tf.constant(x)), expected, atol=1e-6)
 
 
 def tensors_by_formula():
@@ -226,19 +217,6 @@ def test_types_are_kept(tmp_path, dtype):
   assert_same_values(read_all(tmp_path / "back"), tensors)
 
 
-def test_a_model_of_half_precision_fills_float32_variables(tmp_path):
-  tensors = random_tensors(CONFIG, "none")
-  for dtype in (np.float16, ml_dtypes.bfloat16):
-    halves = {name: value.astype(dtype) for name, value in tensors.items()}
-    save_as_transformers(tmp_path, halves)
-    variable = tf.Variable(tf.zeros([8, 8]))
-    loading.init_from_checkpoint(
-      finding.find_checkpoint(tmp_path), {"bert/pooler/dense/kernel": variable}
-    )
-    expected = halves["bert/pooler/dense/kernel"].astype(np.float32)
-    assert variable.numpy().tobytes() == expected.tobytes()
-
-
 def test_a_bias_for_choices(tmp_path):
   """transformers' class has one, which is written as zero; another than zero is kept."""
   tensors = random_tensors(CONFIG, "swag")
@@ -248,23 +226,6 @@ def test_a_bias_for_choices(tmp_path):
     save_as_transformers(tmp_path, {**tensors, **bias}, **config)
     found = transformers_folder.tensors_of(transformers_folder.open_weights(tmp_path))
     assert_same_values(found, {**tensors, **bias} if is_kept else tensors)
-
-
-def test_a_vocabulary_in_a_tokenizer(tmp_path):
-  save_as_transformers(tmp_path / "there", random_tensors(CONFIG, "none"))
-  ids = {token: index for index, token in enumerate(VOCABULARY[:-1])}
-  content = {
-    "model": {"type": "WordPiece", "vocab": dict(reversed(ids.items()))},
-    "added_tokens": [{"id": 10, "content": VOCABULARY[10]}, {"id": 0, "content": "[PAD]"}],
-    "normalizer": {"type": "BertNormalizer", "lowercase": False},
-    "pre_tokenizer": {"type": "BertPreTokenizer"},
-  }
-  path = tmp_path / "there/tokenizer.json"
-  path.write_text(json.dumps(content))
-  run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
-  assert (tmp_path / "back/vocab.txt").read_text().splitlines() == VOCABULARY
-  checkpoint = reading.open_checkpoint(finding.find_checkpoint(tmp_path / "back"))
-  assert checkpoint.do_lower_case is False  # as the tokenizer's files beside it state
 
 
 def test_names_of_nobody_are_kept_and_named(tmp_path):
@@ -305,32 +266,6 @@ def test_which_head_can_be_said(tmp_path):
 # Finding and loading.
 
 
-def test_what_init_checkpoint_may_be(tmp_path):
-  save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
-  weights = str(tmp_path / "model.safetensors")
-  assert finding.find_checkpoint(tmp_path) == weights
-  assert finding.find_checkpoint(weights) == weights
-  assert reading.read_state(weights) == {}
-  shape, dtype = reading.names_and_shapes(weights)["bert/encoder/layer_0/output/dense/kernel"]
-  assert (shape, dtype) == ([12, 8], tf.float32)
-
-
-def test_several_files(tmp_path):
-  tensors = random_tensors(CONFIG, "none")
-  renamed = save_as_transformers(tmp_path, tensors)
-  os.remove(tmp_path / "model.safetensors")
-  weight_map = {}
-  for index, key in enumerate(renamed):
-    weight_map[key] = f"model-{index % 2}.safetensors"
-  for name in set(weight_map.values()):
-    part = {key: renamed[key] for key in renamed if weight_map[key] == name}
-    safetensors_file.write(tmp_path / name, part)
-  index = tmp_path / "model.safetensors.index.json"
-  index.write_text(json.dumps({"weight_map": weight_map}))
-  assert finding.find_checkpoint(tmp_path) == str(index)
-  assert_same_values(read_all(tmp_path), tensors)
-
-
 def test_a_run_takes_the_folder(tmp_path):
   """--init_checkpoint alone: config, vocabulary and case are found in the folder."""
   tensors = random_tensors(CONFIG, "pretraining")
@@ -359,21 +294,6 @@ def test_an_untied_decoder_leaves_no_head_for_words(tmp_path, caplog):
   assert "cls/seq_relationship/output_bias" in names
   assert not any(name.startswith("cls/predictions/") for name in names)
   assert caplog.text.count("decoder of its own") == 1  # though the file was opened twice
-
-
-def test_other_sizes_are_refused_as_of_any_checkpoint(tmp_path):
-  save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
-  variables = {"bert/pooler/dense/kernel": tf.Variable(tf.zeros([9, 9]))}
-  with pytest.raises(bundle_files.CheckpointError, match="does not fit this model"):
-    loading.init_from_checkpoint(finding.find_checkpoint(tmp_path), variables)
-
-
-def test_damaged_files(tmp_path):
-  save_as_transformers(tmp_path, random_tensors(CONFIG, "none"))
-  weights = tmp_path / "model.safetensors"
-  weights.write_bytes(weights.read_bytes()[:-1])
-  with pytest.raises(bundle_files.CheckpointError, match="is not a whole safetensors file"):
-    finding.find_checkpoint(tmp_path)
 
 
 def test_a_config_beside_the_weights_that_is_none(tmp_path):
@@ -431,16 +351,3 @@ def test_models_that_we_saved(tmp_path):
     difference = largest_difference(tmp_path / head, ours)
     print(f"{head}: {difference:.1e}")
     assert difference < 1e-5, head
-
-
-@pytest.mark.slow
-def test_real_weights(data_dir, tmp_path):
-  source = data_dir / "weights/minilm_L-6_H-384_A-12"
-  inputs = save_inputs(tmp_path, vocab_size=30522, length=40)
-  run_well("to_transformers", init_checkpoint=source, output_dir=tmp_path / "there")
-  run_peer("compute", tmp_path)
-  difference = largest_difference(tmp_path / "there", compute(source, "BertModel", *inputs))
-  print(f"MiniLM: {difference:.1e}")
-  assert difference < 1e-5
-  run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
-  assert_same_values(read_all(tmp_path / "back"), read_all(source))

@@ -78,10 +78,3 @@ def test_a_batch_without_labelled_tokens_has_the_loss_zero(parts):
     found.append(heads.get_token_loss(logits[:0], nothing[:0], parts=parts)[0])
   assert [float(loss) for loss in found] == [0.0, 0.0, 0.0, 0.0]
   np.testing.assert_array_equal(gradient, np.zeros((2, 3, 5)))
-
-
-@pytest.mark.parametrize(
-  ("task", "scope"), [("MRPC", "mrpc"), ("sts-b", "sts"), ("SST2", "sst"), (None, "task")]
-)
-def test_names_of_electras_tasks(golden_dir, task, scope):
-  assert heads.task_scope(electra_config(golden_dir), task) == f"task_specific/{scope}"

@@ -185,22 +185,6 @@ def test_dropout_rate_scale_and_seed(rate):
   assert (dropped != other).mean() > 0.1
 
 
-def test_dropout_gradient_is_its_mask():
-  x = tf.random.stateless_normal([64, 65], [1, 2])
-  seed = tf.constant([1, 2], tf.int64)
-  with tf.GradientTape() as tape:
-    tape.watch(x)
-    y = kernels.dropout(x, 0.3, seed)
-  np.testing.assert_allclose(tape.gradient(y, x) * x, y, rtol=1e-6)
-
-
-def test_compiled_blocks_drop_the_same_entries():
-  x, keys = normal([64, 65], 1), kernels.dropout_keys([7, 8])
-  one = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, compiled=False)[1]
-  other = kernels._softmax_forward(x, None, keys, 0.3, tf.float32, compiled=True)[1]
-  np.testing.assert_array_equal(one == 0, other == 0)
-
-
 SEEDS = [[0, 0], [0, 1], [1, 0], [1, 1], [2**32, 0], [0, 2**32], [-1, 0], [5, -7], [2**62, 3]]
 
 
@@ -261,28 +245,3 @@ def test_masks_of_neighbouring_streams_are_unrelated(place):
   assert np.abs(correlations(one, other)).max() < 4.5
   for shift in (1, 384):  # of the next entry, of the next token in a model of that width
     assert np.abs(correlations(one[:, shift:], other[:, :-shift])).max() < 4.5
-
-
-def test_masks_of_one_step_are_unrelated_and_drop_as_many_as_they_should():
-  masks = dropped(1, 7)
-  for i, mask in enumerate(masks):
-    assert abs(mask.mean() - RATE) < 4.5 * math.sqrt(RATE * (1 - RATE) / mask.size)
-    assert np.abs(correlations(mask, masks[i + 1 :])).max(initial=0) < 4.5
-    # Tokens lose as many units, and units as many tokens, as independent draws make them.
-    table = mask.reshape([512, 512])
-    for axis in (0, 1):
-      spread = table.sum(axis).var() / (512 * RATE * (1 - RATE))
-      assert abs(spread - 1) < 4.5 * math.sqrt(2 / 512)
-
-
-@pytest.mark.parametrize("size", [0, 1, 7, 100, 100_003])
-def test_factors_of_dropout(size):
-  seeds = [tf.constant([1, n], tf.int64) for n in (2, 3)]
-  factors, other = (
-    kernels.dropout_factors(tf.constant(size), 0.25, tf.float32, seed) for seed in seeds
-  )
-  assert factors.shape == [size]
-  assert set(factors.numpy()) <= {np.float32(0), np.float32(1 / 0.75)}
-  if size > 1000:
-    assert abs(np.mean(factors) - 1.0) < 0.01
-    assert abs(np.corrcoef(factors, other)[0, 1]) < 0.02

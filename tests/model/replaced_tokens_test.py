@@ -158,18 +158,6 @@ def test_masks_depend_on_the_example_alone():
   assert (other_seed["masked_lm_positions"] != together["masked_lm_positions"]).any()
 
 
-def test_positions_are_uniform_and_most_words_become_masks():
-  masked, _ = draw([40] * 3000, range(3000))
-  positions = masked["masked_lm_positions"].ravel()
-  expected = len(positions) / 38
-  counts = np.bincount(positions, minlength=40)[1:39]
-  chi_square = ((counts - expected) ** 2 / expected).sum()
-  assert chi_square < 75  # 37 degrees of freedom: 1 in 5,000
-  is_mask = np.take_along_axis(masked["input_ids"], masked["masked_lm_positions"], 1) == 3
-  # A position that is drawn twice is a mask if one of its draws says so.
-  assert is_mask.mean() == pytest.approx(0.86, abs=0.01)
-
-
 def test_a_sequence_without_words_has_no_mask():
   masked, ids = draw([2, 40], [0, 1])
   assert masked["masked_lm_weights"][0].sum() == 0

@@ -35,11 +35,6 @@ def test_pooling_reads_pieces_and_no_padding(pooling, rest):
   np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-def test_an_unknown_pooling():
-  with pytest.raises(ValueError, match="pooling is 'sum', but must be one of cls, mean, max"):
-    similarity.pool(tf.zeros([1, 2, 3]), tf.ones([1, 2]), "sum")
-
-
 def test_the_cosine_loss():
   a, b, target = vectors(6, 4), vectors(6, 4, seed=2), np.linspace(0, 1, 6, dtype=np.float32)
   cosines = similarity.cosines(tf.constant(a), tf.constant(b))
@@ -91,23 +86,3 @@ def test_equal_texts_and_missing_ones_are_no_candidates():
   other[3, 2] = 7
   _, same = similarity.get_ranking_loss(tf.constant(other), tf.constant(ids))
   np.testing.assert_array_equal(losses, same)
-
-
-def test_one_row_alone_has_no_ranking_loss():
-  loss, _ = similarity.get_ranking_loss(tf.constant(vectors(1, 2, 4)), text_ids(1, 2))
-  assert float(loss) == pytest.approx(0, abs=1e-6)
-
-
-@pytest.mark.parametrize("name", ["cosine", "ranking"])
-def test_gradients_reach_every_text(name):
-  values = tf.constant(vectors(4, 3, 5))
-  with tf.GradientTape() as tape:
-    tape.watch(values)
-    if name == "cosine":
-      cosines = similarity.cosines(values[:, 0], values[:, 1])
-      loss, _ = similarity.get_cosine_loss(cosines, tf.constant([0.0, 1.0, 0.5, 1.0]))
-    else:
-      loss, _ = similarity.get_ranking_loss(values, text_ids(4, 3))
-  sizes = np.linalg.norm(tape.gradient(loss, values), axis=-1)
-  assert (sizes[:, : 2 if name == "cosine" else 3] > 1e-6).all()
-  assert np.isfinite(sizes).all()

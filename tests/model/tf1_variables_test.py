@@ -84,11 +84,6 @@ def test_what_initializer_may_be(initializer, shape, value):
     assert not store.trainable_variables
 
 
-def test_our_own_function_takes_initializers_of_tensorflow():
-  with use_store(VariableStore()):
-    assert vs.get_variable("x", [2], tf1.ones_initializer()).numpy().tolist() == [1.0, 1.0]
-
-
 def test_scopes_of_both_kinds_make_one_name():
   with use_store(VariableStore()) as store:
     with tf1.variable_scope("fork"), vs.variable_scope("bert"):

@@ -63,16 +63,3 @@ def test_gathering_heads_without_padding(mask):
     return tf.reshape(unpadding.restore(unpadding.from_heads(context)), [-1, heads * size])
 
   assert_same(value_and_gradients(without_padding, x), value_and_gradients(plain, x))
-
-
-def test_all_rows_answer_like_those_without_padding_where_nothing_is_padded():
-  every, unpadded = token_rows.TokenRows(2, 4), token_rows.Unpadding(tf.ones([2, 4], tf.int32))
-  x, wide = normal([8, 6], 1), normal([8, 3 * 2 * 5], 2)
-  for one, other in (
-    (every.remove(x), unpadded.remove(x)),
-    (every.restore(x), unpadded.restore(x)),
-    (every.first_tokens(x), unpadded.first_tokens(x)),
-    (every.to_heads(wide, 3, 2), unpadded.to_heads(wide, 3, 2)),
-    (every.from_heads(normal([2, 2, 4, 5], 3)), unpadded.from_heads(normal([2, 2, 4, 5], 3))),
-  ):
-    np.testing.assert_array_equal(one, other)

@@ -19,9 +19,7 @@ from bert.checkpoints import finding
 from tests.kit import older_weights
 from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, rows_of
 from tests.kit.older_weights import (
-  ORDERED,
   Call,
-  Filled,
   Name,
   Reference,
   opcodes,
@@ -60,10 +58,7 @@ _IMPORT = Call(Name("builtins", "__import__"), ("os",))
 _SYSTEM = opcodes("os") + opcodes("system") + b"\x93"
 HOSTILE = {
   "os.system": (pickled(Call(Name("os", "system"), (COMMAND,))), "'os.system'"),
-  "posix.system": (pickled(Call(Name("posix", "system"), (COMMAND,))), "'posix.system'"),
   "eval": (pickled(Call(_EVAL, (PYTHON,))), "'builtins.eval'"),
-  "exec": (pickled(Call(Name("builtins", "exec"), (PYTHON,))), "'builtins.exec'"),
-  "Python 2's eval": (pickled(Call(Name("__builtin__", "eval"), (PYTHON,))), "__builtin__.eval"),
   "a chain of getattr": (
     pickled(Call(Call(_GETATTR, (_IMPORT, "system")), (COMMAND,))),
     "'builtins.getattr'",
@@ -72,33 +67,7 @@ HOSTILE = {
     pickled(Call(Name("collections", "OrderedDict"), ([["a", Call(_EVAL, (PYTHON,))]],))),
     "'builtins.eval'",
   ),
-  "a call instead of a storage": (
-    pickled({"a": tensor(Call(_EVAL, (PYTHON,)), (4,), (1,))}),
-    "'builtins.eval'",
-  ),
-  "a call in what names a storage": (
-    pickled(Reference(("storage", Call(_EVAL, (PYTHON,)), "0", "cpu", 4))),
-    "'builtins.eval'",
-  ),
-  "a call in the attributes": (
-    pickled(Filled(ORDERED, {}, {"_metadata": Call(_EVAL, (PYTHON,))})),
-    "'builtins.eval'",
-  ),
   "names from the stack": (_proto(_SYSTEM + opcodes((COMMAND,)) + b"R"), "'os.system'"),
-  "a computed name": (
-    _proto(
-      opcodes("os")
-      + opcodes(Call(_EVAL, ("'sys' + 'tem'",)))
-      + b"\x93"
-      + opcodes((COMMAND,))
-      + b"R"
-    ),
-    "'builtins.eval'",
-  ),
-  "names below a module": (
-    _proto(opcodes("bert") + opcodes("os.system") + b"\x93" + opcodes((COMMAND,)) + b"R"),
-    "'bert.os.system'",
-  ),
   "INST": (b"\x80\x02(" + opcodes(COMMAND) + b"ios\nsystem\n.", "INST ('os system')"),
   "OBJ": (b"\x80\x02(" + opcodes(Name("os", "system")) + opcodes(COMMAND) + b"o.", "opcode OBJ"),
   "by way of PyTorch": (
@@ -127,41 +96,18 @@ _DEEP = b"\x80\x02" + b"](" * 300_000 + b"e" * 300_000 + b"."
 _WIDE = b"\x80\x02)q\0" + b"h\0h\0\x86q\0" * 100_000 + b"."
 ODD = {
   # What no file of weights has.
-  "an object of numpy": (pickled(Name("numpy.core.multiarray", "_reconstruct")), "'numpy.core."),
   "arguments of a training": (
     pickled(Name("transformers.training_args", "TrainingArguments")),
     "'transformers.training_args.TrainingArguments'",
   ),
   "a new object": (b"\x80\x02" + opcodes(Name("torch", "FloatStorage")) + b")\x81.", "NEWOBJ"),
-  "a new object with keywords": (
-    _proto(opcodes(Name("torch", "IntStorage")) + b")}\x92"),
-    "NEWOBJ",
-  ),
   "a state for a tensor": (
     pickled({"a": tensor(_OF, (4,), (1,))})[:-2] + opcodes(tensor(_OF, (4,), (1,))) + b"}b.",
     "its pickle is damaged: 'StoredTensor'",
   ),
   "extension 1": (b"\x80\x02\x82\x01.", "the opcode EXT1"),
-  "extension 2": (b"\x80\x02\x83\x01\x01.", "the opcode EXT2"),
-  "extension 4": (b"\x80\x02\x84\x01\x01\x01\x01.", "the opcode EXT4"),
   "a set": (_proto(b"\x8f"), "the opcode EMPTY_SET"),
-  "bytes outside": (b"\x80\x05\x97.", "the opcode NEXT_BUFFER"),
-  "a call of a storage's class": (
-    pickled(Call(Name("torch", "FloatStorage"), (4,))),
-    "'_StorageClass' object is not callable",
-  ),
-  "a call of a text": (pickled(Call("os.system", (COMMAND,))), "'str' object is not callable"),
-  "a call with a list": (pickled(Call(_CALL_OF, [])), "argument list must be a tuple"),
-  "too few arguments": (pickled(Call(_CALL_OF, (_OF,))), "missing 3 required positional arguments"),
-  "a name that is no text": (_proto(b"NN\x93"), "STACK_GLOBAL requires str"),
   # What names a storage.
-  "a text for a storage": (_referring("storage"), "something else than a storage"),
-  "a short tuple for a storage": (_referring(("storage",)), "something else than a storage"),
-  "a module for a storage": (_referring(("module", None, "a.py", "b", 4)), "else than a storage"),
-  "a text for a class": (_referring(("storage", "FloatStorage", "0", "cpu", 4)), "class, key"),
-  "a function for a class": (_referring(("storage", _CALL_OF, "0", "cpu", 4)), "by its class, key"),
-  "a negative size": (_referring(("storage", _OF.value[1], "0", "cpu", -4)), "class, key and size"),
-  "a number for a key": (_referring(("storage", _OF.value[1], 0, "cpu", 4)), "class, key and size"),
   "a part of a storage": (
     _referring(("storage", _OF.value[1], "0", "cpu", 4, ("1", 0, 4))),
     "is a part of another one",
@@ -177,20 +123,9 @@ ODD = {
   ),
   # Tensors.
   "no storage": (_tensor(of=None), "a tensor has no storage"),
-  "a negative stride": (_tensor(strides=(-1,)), "strides are not tuples of sizes"),
   "a negative offset": (_tensor(offset=-1), "offset is not a size"),
-  "true for a size": (_tensor(shape=(True,)), "not tuples of sizes"),
-  "a list for a shape": (
-    pickled(Call(_CALL_OF, (_OF, 0, [4], (1,), False, None))),
-    "not tuples of sizes",
-  ),
-  "more sizes than strides": (_tensor(shape=(2, 2)), "2 sizes and 1 strides"),
   "100 dimensions": (_tensor((1,) * 100, (1,) * 100), "not tuples of sizes"),
-  "a size beyond 64 bits": (_tensor(shape=(1 << 64,)), "not tuples of sizes"),
-  "4 EB beside a zero": (_tensor((0, 1 << 61), (1, 1)), "larger than any array"),
   "a size behind its storage": (_tensor(shape=(5,)), "lies outside of its storage"),
-  "an offset behind its storage": (_tensor(offset=1), "lies outside of its storage"),
-  "a stride behind its storage": (_tensor(strides=(2,)), "lies outside of its storage"),
   "one element a billion times": (_tensor((10**9,), (0,)), "lies outside of its storage"),
   "a parameter of nothing": (
     pickled(Call(Name("torch._utils", "_rebuild_parameter"), (None, True, None))),
@@ -198,13 +133,7 @@ ODD = {
   ),
   # Other content.
   "a number": (pickled(5), "no dictionary of tensors"),
-  "nothing": (pickled({}), "no dictionary of tensors"),
   "a dictionary of a training": (pickled({"epoch": 3, "model": {}}), "'epoch' is no tensor"),
-  "a number for a name": (pickled(b"}K\x05Ns"), "a name in its dictionary is no text"),
-  "a dictionary of no pairs": (
-    pickled(Call(Name("collections", "OrderedDict"), (["ab"],))),
-    "'a' is no tensor",
-  ),
   # Damaged or made to take long.
   "nested 300,000 deep": (_DEEP, "no dictionary of tensors"),
   "a tuple of 2 to the power of 100,000": (_WIDE, "a tuple of 4,194,303 values"),
@@ -219,14 +148,8 @@ ODD = {
     "it has a number of 7,999,993 bits",
   ),
   "a text of exabytes": (_proto(b"\x8d" + b"\xff" * 7 + b"\x0f"), "is damaged"),
-  "a frame of exabytes": (b"\x80\x04\x95" + b"\xff" * 7 + b"\x0f.", "its pickle is damaged"),
   "5 million bytes": (b"\x80\x02" + b"N" * 5_000_000 + b".", "more than 4,000,000 bytes"),
-  "a line of 5 million bytes": (b"\x80\x02c" + b"a" * 5_000_000, "more than 4,000,000 bytes"),
   "more taken than there is": (b"\x80\x02R.", "its pickle is damaged: pop from empty"),
-  "a tuple without a mark": (b"\x80\x02t.", "its pickle is damaged: pop from empty"),
-  "what was never stored": (b"\x80\x02h\7.", "Memo value not found at index 7"),
-  "no end": (b"\x80\x02}", "its pickle is damaged"),
-  "no opcode": (b"\x80\x02\xff.", "its pickle is damaged"),
 }
 
 # ---------------------------------------------------------------------------------------------
@@ -286,7 +209,6 @@ _KEYS = pickled(["0"])
 ZIPS = [
   case("compressed", _bomb(), "is compressed, which PyTorch never does"),
   case("cut in half", lambda good: good[: len(good) // 2], "its archive is damaged"),
-  case("no list", lambda good: good[: good.index(b"PK\1\2")], "its archive is damaged"),
   case("no storage", _zip(lambda archive: None), "its storage '0' is missing"),
   case("a short storage", _zip(lambda a: a.writestr("archive/data/0", b"1234")), "but 4 are there"),
   case("no pickle", zip_of(b"", {}).replace(b"data.pkl", b"date.pkl"), "0 files data.pkl"),
@@ -314,27 +236,20 @@ ZIPS = [
     _zip(lambda archive: archive.writestr("archive/byteorder", b"big")),
     "big-endian",
   ),
-  case("another archive", _zip(lambda a: None).replace(b"data.pkl", b"data.xml"), "0 files"),
 ]
 ROWS = [
   case("another number", _row(pickled(5)), "a pickle, but not one of PyTorch"),
-  case("only a dictionary", pickled({}), "a pickle, but not one of PyTorch"),
   case("another version", _row(pickled(older_weights.MAGIC), pickled(7)), "an unknown version"),
   case(
     "of a big-endian machine",
     pickles_of(_tensor_before_1_6(), {"0": VALUES}, {"little_endian": False}),
     "big-endian machine",
   ),
-  case("5 million bytes", b"\x80\x02" + b"N" * 5_000_000, "more than 4,000,000 bytes"),
   case("no list of storages", _row() + pickled({}), "its list of storages is none"),
-  case("numbers for storages", _row() + pickled([5]), "its list of storages is none"),
   case("other storages", _row() + pickled(["1"]), "is not that of its tensors"),
-  case("a storage twice", _row() + pickled(["0", "0"]), "is not that of its tensors"),
   case("no values", _row() + _KEYS, "is not where it should be"),
   case("another count", _row() + _KEYS + _values(5), "is not where it should be"),
-  case("a negative count", _row() + _KEYS + _values(-4), "is not where it should be"),
   case("a byte too few", _row() + _KEYS + _values(4)[:-1], "its storages end at"),
-  case("a byte too many", _row() + _KEYS + _values(4) + b"\0", "its storages end at"),
   case(
     "a count of exabytes",
     _row(
@@ -347,13 +262,11 @@ ROWS = [
   ),
 ]
 OTHERS = [
-  case("empty", b"", "begins with b''"),
   case("text", b"no weights\n", "which none of them does"),
   case("a folder", FOLDER, "has no checkpoint"),
   case("a pointer of git-lfs", LFS, "a pointer of git-lfs", "git lfs pull"),
   case("a web page", PAGE, "a web page"),
   case("an archive of tar", b"\0" * 257 + b"ustar" + b"\0" * 250, "archive of tar"),
-  case("compressed with gzip", b"\x1f\x8b\x08\0", "which none of them does"),
 ]
 
 
@@ -364,10 +277,7 @@ def _index(weight_map) -> bytes:
 def _index_cases(file: str):
   return [
     case("a way out", _index({"a": "../../etc/passwd"}), "is not the name of a file"),
-    case("an absolute path", _index({"a": "/etc/passwd"}), "is not the name of a file"),
-    case("a folder above", _index({"a": ".."}), "is not the name of a file"),
     case("no map", b"{}", "it has no weight_map"),
-    case("a list", b"[]", "not an object"),
     case("a pointer of git-lfs", LFS, "a pointer of git-lfs"),
     case("a file missing", _index({"a": "b.bin"}), "b.bin cannot be read: No such file"),
     case("another tensor", _index({"x/y/z": file}), f"{file} has no tensor"),
@@ -423,7 +333,6 @@ _PAIR = np.dtype([("a", "f4"), ("b", "f4")])
 _LINK = h5py.ExternalLink("/etc/passwd", "/")
 _ELSEWHERE = {"shape": (4,), "dtype": "f4", "external": [("/etc/passwd", 0, 16)]}
 H5 = [
-  case("empty", b"", "begins with b''"),
   case("text", b"no weights\n", "not as HDF5 does"),
   case("a pointer of git-lfs", LFS, "a pointer of git-lfs", "git lfs pull"),
   case("a web page", PAGE, "a web page"),
@@ -433,16 +342,11 @@ H5 = [
     "is not a whole file of weights",
     "truncated",
   ),
-  case("the beginning alone", lambda good: good[:8], "is not a whole file of weights"),
   case("a soft link", _h5(_linked(h5py.SoftLink("/x"))), "is a link to elsewhere"),
   case("a link to a file", _h5(_linked(_LINK)), "link to elsewhere"),
   case("values in a file", _h5(_array(**_ELSEWHERE)), "in one piece"),
   case("a virtual array", _h5(_virtual), "does not lie in the file in one piece"),
   case("texts", _h5(_array(data=["a"], dtype=_TEXTS)), "of type object, not of numbers"),
-  case("references", _h5(_array(shape=(4,), dtype=h5py.ref_dtype)), "of type object"),
-  case("bytes", _h5(_array(data=np.array([b"ab"]))), "not of numbers"),
-  case("pairs", _h5(_array(shape=(4,), dtype=_PAIR)), "not of numbers"),
-  case("complex numbers", _h5(_array(shape=(4,), dtype="c8")), "of type complex64"),
   case("no array", _h5(_array(data=h5py.Empty("f4"))), "has no shape"),
   case(
     "a compressed terabyte",

@@ -22,14 +22,11 @@ from bert.checkpoints import (
   finding,
   model_files,
   reading,
-  safetensors_file,
   transformers_folder,
 )
 from bert.io import record_files, tfrecord_bytes
 from bert.io.tfrecord_bytes import framed, varint
 from bert.predicting import load_run, predictor
-from bert.pretraining import record_checks
-from bert.tasks import glue
 from bert.training import input_pipeline
 from tests.kit.bad_inputs import FOLDER, Family, case, check, loading, message_of, rows_of
 from tests.kit.fuzz_targets import HEADER, TENSOR, VALUES, entry, index_of
@@ -82,26 +79,19 @@ def _read_checkpoint(folder):
 _ONE = VALUES[:4]
 _INDEX = [
   case("missing", None),
-  case("empty", b""),
   case("text", b"no checkpoint\n" * 9),
   case("cut by a byte", cut(1)),
-  case("cut in half", lambda good: good[: len(good) // 2]),
   case("its first bit", flipped(0)),
   case("a bit of the description", flipped(20)),
-  case("a bit of the footer", flipped(-1)),
   case("a huge shape", _index(HEADER, entry(b"a", _tensor(1 << 40, 1 << 22)))),
-  case("a huge size", _index(HEADER, entry(b"a", _tensor(1 << 40, size=1 << 42)))),
   case("more values than bytes", _index(HEADER, entry(b"a", _tensor(8, size=32)))),
-  case("a shape of fewer values", _index(HEADER, entry(b"a", _tensor(3)))),
   case("a place behind the end", _index(HEADER, entry(b"a", _tensor(4, offset=1 << 40)))),
   case("no header", _index(entry(b"a", TENSOR))),
-  case("a product beyond 64 bits", _index(HEADER, entry(b"a", _tensor(1 << 32, 1 << 32)))),
   case("100 dimensions", _index(HEADER, entry(b"a", _tensor(*[1] * 100, size=4, values=_ONE)))),
   case("an unknown type", _index(HEADER, entry(b"a", _tensor(4, dtype=7))), "type 7"),
   case("a number for the shape", _index(HEADER, entry(b"a", b"\x10\x05")), "damaged"),
   case("a text for the type", _index(HEADER, entry(b"a", b"\x0a\x01\x05")), "not a size"),
   case("a number without end", _index(HEADER, entry(b"a", b"\x08" + b"\xff" * 20)), "no end"),
-  case("a key of no text", _index(HEADER, entry(b"\xff", TENSOR)), "damaged"),
   case("a key behind the end", _index(HEADER, b"\0\x7f\0a"), "after its block"),
   case("a slice", _index(HEADER, entry(b"a", TENSOR + b"\x3a\0")), "a partitioned variable"),
   case("more data files than there are", _index(entry(b"", bytes([8, 2])), entry(b"a", TENSOR))),
@@ -162,12 +152,6 @@ def _example(rows) -> bytes:
   return next(tfrecord_bytes.encode_examples(arrays))
 
 
-def _pretraining_record(**features) -> bytes:
-  rows = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), [1] * 4)
-  rows |= {"masked_lm_positions": [1, 0], "masked_lm_ids": [5, 0], "masked_lm_weights": [1.0, 0.0]}
-  return framed(_example({**rows, "next_sentence_labels": [0], **features}))
-
-
 GOOD_RECORDS = framed(_record()) * 3
 _SIZE = len(GOOD_RECORDS) // 3
 _MANIFEST = ".train.tf_record.manifest.json"
@@ -190,20 +174,6 @@ def _huge(length: int) -> bytes:
   return head + _crc(head) + b"few"
 
 
-def _check_pretraining(folder, **options):
-  fmt = record_checks.RecordFormat(4, 2, 10, config_file="bert_config.json", **options)
-  paths = [str(folder / "train.tf_record")]
-  record_checks.check_manifests(paths, fmt)
-  record_checks.check_records(paths, fmt)
-
-
-_FACTS = {"max_seq_length": 4, "max_predictions_per_seq": 2, "vocab_size": 10}
-
-
-def _facts(**facts) -> bytes:
-  return json.dumps({**_FACTS, **facts}).encode()
-
-
 RECORDS = [
   _records(
     "records",
@@ -214,14 +184,11 @@ RECORDS = [
       case("empty", b"", "holds no record"),
       case("text", b"no record\n" * 9, "record 1"),
       case("cut in the head", lambda good: good[: 2 * _SIZE + 5], "record 3", "cut short"),
-      case("cut in the head's checksum", lambda good: good[: 2 * _SIZE + 10], "record 3"),
       case("cut in the record", lambda good: good[: _SIZE + 40], "record 2", "the file ends"),
       case("cut in the checksum", cut(2), "record 3", "cut short"),
       case("a bit of a length", flipped(_SIZE + 1), "record 2", "length"),
       case("a bit of a record", flipped(2 * _SIZE + 20), "record 3", "checksum"),
-      case("a bit of a checksum", flipped(-1), "record 3", "checksum"),
       case("a length of 60 GB", GOOD_RECORDS + _huge(60 << 30), "record 4", "cut short"),
-      case("a length of 4 EB at once", _huge(1 << 62), "record 1", "cut short"),
       case("no example", framed(b"\xff\xff\xff"), "record 1", "not a tf.train.Example"),
       case(
         "an example of nothing", framed(b""), "record 1", "'input_ids' is missing", "no features"
@@ -231,7 +198,6 @@ RECORDS = [
       case("a feature of floats", framed(_record(label_ids=[0.5])), "a float_list", "int64_list"),
       case("two labels", framed(_record(label_ids=[1, 2])), "'label_ids' has 2 values"),
       case("gzip cut short", gzip.compress(GOOD_RECORDS, mtime=0)[:-9], "record ", "cut short"),
-      case("gzip of no records", gzip.compress(b"text " * 9, mtime=0), "record 1"),
       case("gzip damaged", gzip.compress(GOOD_RECORDS)[:30] + b"\xff" * 30, "record 1"),
     ],
   ),
@@ -245,62 +211,10 @@ RECORDS = [
     **{_MANIFEST: json.dumps({"records": 3, "bytes": len(GOOD_RECORDS)}).encode()},
   ),
   _records(
-    "records of another number",
-    loading(_read_all),
-    [case("two", lambda good: good[: 2 * _SIZE], "holds 2 records, but was written with 3")],
-    **{_MANIFEST: b'{"records": 3}'},
-  ),
-  _records(
     "records said to be compressed",
     loading(_read_all),
     [case("plain", GOOD_RECORDS, "record 1", "gzip")],
     **{_MANIFEST: b'{"compression": "gzip"}'},
-  ),
-  _records(
-    "records to pre-train on",
-    loading(_check_pretraining),
-    [
-      case("of a classifier", framed(_record()), "record 1", "no masks", "--dynamic_masking"),
-      case("an id too high", _pretraining_record(input_ids=[1, 2, 10, 0]), "input_ids holds 10"),
-      case("a negative id", _pretraining_record(input_ids=[1, 2, -1, 0]), "input_ids holds -1"),
-      case("a masked id too high", _pretraining_record(masked_lm_ids=[99, 0]), "holds 99"),
-      case(
-        "a place behind the end",
-        _pretraining_record(masked_lm_positions=[4, 0]),
-        "positions holds 4",
-      ),
-      case(
-        "a place in the padding",
-        _pretraining_record(input_mask=[1, 0, 0, 0]),
-        "positions holds 1, where input_mask shows no token",
-      ),
-      case("a label too high", _pretraining_record(next_sentence_labels=[2]), "labels holds 2"),
-      case("a negative segment", _pretraining_record(segment_ids=[0, 0, -1, 0]), "ids holds -1"),
-      case("longer ones", _pretraining_record(input_ids=[1] * 8), "input_ids has 8 values"),
-      case("more masks", _pretraining_record(masked_lm_ids=[5, 6, 7]), "Give --max_predictions"),
-      case("the third is bad", _pretraining_record() * 2 + framed(b""), "record 3"),
-    ],
-  ),
-  _records(
-    "masked records",
-    loading(lambda folder: _check_pretraining(folder, dynamic_masking=True)),
-    [case("where masks are drawn", _pretraining_record(), "have masks already")],
-  ),
-  *(
-    _records(
-      f"a manifest of {title}",
-      loading(_check_pretraining),
-      [case("its records", _pretraining_record(), "by its manifest", *words)],
-      **{_MANIFEST: facts},
-    )
-    for title, facts, *words in (
-      ("longer ones", _facts(max_seq_length=8), "max_seq_length is 8", "--max_seq_length=8"),
-      ("fewer masks", _facts(max_predictions_per_seq=1), "--max_predictions_per_seq=1"),
-      ("another vocabulary", _facts(vocab_size=11), "a vocabulary of 11 tokens"),
-      ("text for a number", _facts(vocab_size="11"), "'11'"),
-      ("unmasked records", _facts(dynamic_masking=True), "have no masks"),
-      ("no record", _facts(records=0), "holds no record"),
-    )
   ),
 ]
 
@@ -322,7 +236,6 @@ def _read_weights(folder):
   return {name: weights.read(name) for name in weights.contents}
 
 
-_TWICE = _safetensors(json.dumps(_info()).encode()[:-1] + b"," + json.dumps(_info()).encode()[1:])
 SAFETENSORS = [
   Family(
     "safetensors",
@@ -333,35 +246,12 @@ SAFETENSORS = [
       case("empty", b"", "too small"),
       case("cut by a byte", cut(1), "not fully covered"),
       case("a byte too many", lambda good: good + b"\0", "not fully covered"),
-      case("cut in the header", lambda good: good[:20], "invalid header length"),
       case("a header of exabytes", b"\xff" * 8 + b"{}", "header too large"),
-      case("no JSON", _safetensors(b"{"), "invalid JSON"),
-      case("5000 digits", _safetensors(b'{"a": ' + b"9" * 5000 + b"}"), "invalid JSON"),
       case("nested too deeply", _safetensors(DEEP.encode()), "invalid JSON"),
-      case("a name twice", _TWICE, "'a' twice"),
-      case("no entry", _safetensors({"a": 5}), "invalid JSON"),
-      case("an unknown type", _safetensors(_info(dtype="F8")), "`F8`", "`F32`"),
       case("a negative size", _safetensors(_info([-2, -2])), "`-2`"),
-      case("a size beyond 64 bits", _safetensors(_info([1 << 64, 0], offsets=[0, 0]), b"")),
       case("a zero beside 4 EB", _safetensors(_info([1 << 61, 0], offsets=[0, 0]), b""), "larger"),
-      case("100 dimensions", _safetensors(_info([1] * 100, offsets=[0, 4]), b"0000"), "larger"),
-      case("a wrong size", _safetensors(_info([3, 2])), "is not a whole"),
-      case("backwards", _safetensors(_info(offsets=[16, 0])), "invalid offset"),
     ],
     {"model.safetensors": _safetensors(_info())},
-  ),
-  Family(
-    "index of safetensors",
-    "model.safetensors.index.json",
-    loading(lambda f: safetensors_file.open_weights(f / "model.safetensors.index.json")),
-    [
-      case("missing", None, "No such file"),
-      case("a list", "[]", "not an object"),
-      case("no map", "{}", "no weight_map"),
-      case("a way out", '{"weight_map": {"a": "../a.safetensors"}}', "not the name of a file"),
-      case("a file missing", '{"weight_map": {"a": "b.safetensors"}}', "b.safetensors"),
-    ],
-    named="safetensors",
   ),
 ]
 
@@ -373,15 +263,9 @@ TRANSFORMERS = [
     loading(lambda folder: tokenization.load_vocab(model_files.need_vocabulary(folder))),
     [
       case("cut short", '{"model": ', "not valid JSON"),
-      case("a list", "[]", "JSON object"),
       case("of words", '{"model": {"type": "WordLevel", "vocab": {}}}', "of the type WordLevel"),
       case("a gap", '{"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}', "0, 1, 2"),
-      case("text for an id", _TOKENIZER.replace("1}", '"1"}') % "[]", "0, 1, 2"),
       case("a number for a token", _TOKENIZER % "[5]", "0, 1, 2"),
-      case("a token without id", _TOKENIZER % '[{"content": "c"}]', "0, 1, 2"),
-      case("a list for a token", _TOKENIZER % '[{"content": [], "id": 2}]', "0, 1, 2"),
-      case("a number for a text", _TOKENIZER % '[{"content": 5, "id": 2}]', "0, 1, 2"),
-      case("a number for tokens", _TOKENIZER % "5", "0, 1, 2"),
     ],
   ),
 ]
@@ -437,12 +321,6 @@ SAVED_MODELS = [
     {"run/model.ckpt-1.data-00000-of-00001": VALUES, "run/other": b""},
     named="run",
   ),
-  Family(
-    "through TensorFlow's file systems",
-    "train.tsv",
-    loading(lambda f: glue.create_processor("cola").get_train_examples(f"file://{f}")),
-    [case("missing", None, "there is no such file"), case("empty", b"", "the file is empty")],
-  ),
 ]
 
 FAMILIES = [*CHECKPOINTS, *RECORDS, *SAFETENSORS, *TRANSFORMERS, *SAVED_MODELS]
@@ -474,12 +352,9 @@ _ANSWERS, _VECTORS = (
     ("lengths", _VECTORS, None, None, "do not have BERT's names"),
     ("lengths", load_run.find_run, None, None, "do not have BERT's names"),
     ("lengths", _ANSWERS, "saved_model.pb", cut(9), "is damaged"),
-    ("lengths", _ANSWERS, "saved_model.pb", lambda good: good[: len(good) // 2], "is damaged"),
     ("lengths", _ANSWERS, "variables/variables.index", cut(9), "is damaged"),
-    ("lengths", _ANSWERS, "variables/variables.index", lambda good: None, "is damaged"),
     ("lengths", _ANSWERS, _VARIABLES, cut(1), "is damaged"),
     ("lengths", _ANSWERS, _VARIABLES, flipped(1), "is damaged"),
-    ("lengths", _ANSWERS, _VARIABLES, lambda good: None, "is damaged"),
   ],
 )
 def test_another_or_a_damaged_saved_model(other_models, name, load, file, change, words, tmp_path):
@@ -503,7 +378,3 @@ def test_the_good_files_are_used(tmp_path):
   _read_all(tmp_path)
   (tmp_path / "checkpoint").write_bytes(b"\xff")  # names no other one, and this is the only one
   assert finding.find_checkpoint(tmp_path) == str(tmp_path / "model.ckpt-1")
-  (tmp_path / "train.tf_record").write_bytes(_pretraining_record())
-  _check_pretraining(tmp_path)
-  (tmp_path / _MANIFEST).write_text(DEEP)  # as good as none
-  _check_pretraining(tmp_path)

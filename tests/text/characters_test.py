@@ -30,10 +30,3 @@ def test_the_blanks_to_drop_are_all_there_are():
       assert not char.isprintable()
     assert char.isspace() or cleaned != " "
   assert dropped == characters.DROPPED_BLANKS
-
-
-def test_a_character_is_looked_at_once():
-  seen = []
-  table = characters.CharacterTable(lambda char: seen.append(char) or char.upper())
-  assert "abba".translate(table) == "ABBA"
-  assert seen == ["a", "b"]

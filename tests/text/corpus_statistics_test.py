@@ -47,16 +47,6 @@ def test_duplicates_are_estimated_in_fixed_memory():
   assert sample.duplicate_share() == pytest.approx(0.5, abs=0.01)
 
 
-def test_samples_of_lines_merge_in_fixed_memory():
-  samples = [LineSample(capacity=500) for _ in range(3)]
-  for number in range(30_000):
-    samples[number % 3].add(b"line %d" % (number % 10_000))
-  samples[0].merge(samples[1])
-  samples[0].merge(samples[2])
-  assert len(samples[0]._count_of) <= 500
-  assert samples[0].duplicate_share() == pytest.approx(2 / 3, abs=0.02)
-
-
 # ---------------------------------------------------------------------------------------------
 # Warnings.
 
@@ -82,8 +72,3 @@ def test_warnings(text, warning, tokenizer, tmp_path):
 
 def test_no_warning_about_a_sound_text(tokenizer):
   assert not list(statistics_of(SAMPLE_TEXT, tokenizer).warnings())
-
-
-def test_a_warning_about_documents_that_fill_a_block():
-  statistics = TextStatistics(documents=10, documents_alone=5)
-  assert any("50% of the documents are so long" in warning for warning in statistics.warnings())

@@ -45,16 +45,6 @@ def test_each_document_belongs_to_one_range(tmp_path_factory, lines, target_byte
   assert [document for documents in found for document in documents] == expected
 
 
-@settings(max_examples=100, deadline=None)
-@given(LINES, st.integers(1, 40))
-def test_each_line_of_json_belongs_to_one_range(tmp_path_factory, texts, target_bytes):
-  path = tmp_path_factory.mktemp("text") / "text"
-  path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-  found = documents_of_ranges([path], target_bytes, JSONL)
-  expected = documents_of(part for text in texts for part in (text.strip() or None, None))
-  assert [document for documents in found for document in documents] == expected
-
-
 def test_a_document_ends_with_its_file(tmp_path):
   for name in "ab":
     (tmp_path / name).write_text(f"{name}1\n{name}2\n")
@@ -116,20 +106,6 @@ def test_paragraphs_are_split(tokenizer, tmp_path):
   assert [len(d) for d in corpus.split_documents(found)] == [3, 1]
   [documents] = documents_of_ranges([path], 1 << 20, text_format)
   assert documents == [[["The one."], ["Of Mr. In."], ["And!"]], [["To."]]]
-
-
-def test_json_and_paragraphs(tmp_path):
-  path = tmp_path / "text"
-  path.write_text(json.dumps({"body": "One. Two.\nThree."}) + "\n")
-  found = documents_of_ranges([path], 1 << 20, TextFormat(split_sentences=True, jsonl_field="body"))
-  assert found == [[[["One."], ["Two."], ["Three."]]]]
-
-
-def test_invalid_utf8_in_a_later_range_is_named_by_its_line(tmp_path):
-  path = tmp_path / "text"
-  path.write_bytes(b"line\n\n" * 100 + b"\xff\n")
-  with pytest.raises(text_files.CorpusError, match="line 201: byte 1 of the line, 0xff"):
-    documents_of_ranges([path], 100, TextFormat(strict_utf8=True))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,20 +1,17 @@
 """ALBERT's tokenizer."""
 
-import pickle
 import shutil
 import sys
-import unicodedata
 
 import pytest
-from hypothesis import given
 
 from bert import tokenization
 from bert.io import installation
 from bert.text.sentence_pieces import SentencePieceTokenizer, preprocess_text
-from bert.text.vocabulary_file import UnknownItemError, VocabularyError
+from bert.text.vocabulary_file import VocabularyError
 from tests.kit import piece_model
 from tests.kit.recorded_pieces import recorded_pieces
-from tests.kit.tokenizer_definition import any_text, write_vocab
+from tests.kit.tokenizer_definition import write_vocab
 
 MODELS = ("tiny", "commas")
 
@@ -64,14 +61,6 @@ def test_recorded_texts(golden_dir, albert_dir, name, suffix, settings):
     assert [tokenizer.prepared(text) for text in texts] == prepared
 
 
-def test_ids_and_pieces_convert_as_recorded_pieces(golden_dir, commas_model):
-  tokenizer = SentencePieceTokenizer(commas_model, preprocess=False)
-  for case in recorded_pieces(golden_dir, "commas"):
-    assert tokenizer.convert_tokens_to_ids(case["pieces"]) == case["ids"]
-    known = [piece for piece, i in zip(case["pieces"], case["ids"], strict=True) if i != 1]
-    assert tokenizer.convert_ids_to_tokens([i for i in case["ids"] if i != 1]) == known
-
-
 # ---------------------------------------------------------------------------------------------
 # Numbers with commas.
 
@@ -86,17 +75,6 @@ def test_a_number_before_a_comma(own_model):
 
 # ---------------------------------------------------------------------------------------------
 # preprocess_text.
-
-
-@pytest.mark.parametrize("lower", [True, False])
-def test_preprocess_text_is_its_definition(lower):
-  @given(any_text)
-  def check(text):
-    defined = unicodedata.normalize("NFKD", " ".join(text.strip().split()))
-    defined = "".join(char for char in defined if not unicodedata.combining(char))
-    assert preprocess_text(text, lower=lower) == (defined.lower() if lower else defined)
-
-  check()
 
 
 def test_a_pile_of_accents_takes_linear_time():
@@ -118,37 +96,11 @@ def test_special_tokens_stay_whole(own_model):
     SentencePieceTokenizer(own_model, special_tokens=("[X]",))
 
 
-def test_special_tokens_by_the_names_of_bert(own_model):
-  tokenizer = SentencePieceTokenizer(own_model, special_tokens=("[UNK]", "[PAD]"))
-  assert tokenizer.special_tokens == {"<unk>", "<pad>"}
-
-
-def test_batches(own_model):
-  tokenizer = SentencePieceTokenizer(own_model)
-  of, film = tokenizer.convert_tokens_to_ids(["▁of", "▁film"])
-  inputs = tokenizer.encode_batch(["film of", "of"], ["film", None], max_seq_length=6)
-  assert inputs["input_ids"].tolist() == [[2, film, of, 3, film, 3], [2, of, 3, 0, 0, 0]]
-  assert inputs["segment_ids"].tolist() == [[0, 0, 0, 0, 1, 1], [0] * 6]
-
-
-def test_it_can_be_pickled(own_model):
-  tokenizer = pickle.loads(pickle.dumps(SentencePieceTokenizer(own_model)))
-  assert tokenizer.tokenize("film of") == ["▁film", "▁of"]
-
-
 @pytest.mark.parametrize("text", ["", " ", b"the \xff of", "a\ud800b", "a\0b", "▁", "[CLS]"])
 def test_odd_texts(own_model, text):
   tokenizer = SentencePieceTokenizer(own_model)
   pieces = tokenizer.tokenize(text)
   assert tokenizer.text_to_ids(text) == tokenizer.convert_tokens_to_ids(pieces)
-
-
-def test_unknown_items(own_model):
-  tokenizer = SentencePieceTokenizer(own_model)
-  assert tokenizer.convert_tokens_to_ids(["no such piece"]) == [tokenizer.unk_id]
-  size = len(tokenizer.vocab)
-  with pytest.raises(UnknownItemError, match=rf"spiece.model: {size} is not an id of its {size} "):
-    tokenizer.convert_ids_to_tokens([size])
 
 
 def test_the_names_of_albert(golden_dir, commas_model):

@@ -1,9 +1,6 @@
 """Ranges and lines of text files."""
 
 import gzip
-import re
-import shlex
-import subprocess
 
 import pytest
 
@@ -48,14 +45,6 @@ def test_a_place_is_a_file_and_a_line(tmp_path):
     assert [text_files.describe_place(place) for place in places] == expected
 
 
-def test_a_compressed_file_is_closed_below(tmp_path):
-  (tmp_path / "a.gz").write_bytes(gzip.compress(b"text"))
-  with text_files.open_bytes(str(tmp_path / "a.gz")) as reader:
-    below = reader._file_below
-    assert reader.read() == b"text"
-  assert below.closed
-
-
 @pytest.mark.parametrize(
   ("content", "said"), [('{"text": "a b"}\n', 1), ("{sic} a text\n", 0), ("a text\n", 0)]
 )
@@ -83,14 +72,6 @@ def test_tags_that_are_read_as_words_are_said_once(tmp_path, caplog, content, sa
   assert "(2 of 4 files)" in message
 
 
-def test_the_command_removes_tags_and_titles(tmp_path, caplog):
-  (tmp_path / "wiki").write_text(WIKI * 2)
-  text_files.find_input_files(f"{tmp_path}/wiki")
-  command = re.search("sed .*(?=[.])", caplog.text)[0]
-  made = subprocess.run([*shlex.split(command), tmp_path / "wiki"], capture_output=True, check=True)
-  assert made.stdout == b"It is a text.\n\n\n" * 2
-
-
 # One record of the five bytes "bytes": its length, both checksums as TensorFlow writes them.
 RECORD = bytes.fromhex("0500000000000000 eab2043e 6279746573")
 
@@ -114,10 +95,3 @@ def test_a_binary_file_is_refused_by_its_start(tmp_path, name, content, said):
   assert f"{tmp_path / name} is" in str(caught.value)
   if said == "is a TFRecord file":
     assert len(text_files.find_input_files(f"{tmp_path}/*", takes_records=True)) == 2
-
-
-def test_json_in_a_later_file_is_said(tmp_path, caplog):
-  for name, text in (("0", "a text\n"), ("1", '{"text": "a"}\n'), ("2", '{"text": "a"}\n')):
-    (tmp_path / name).write_text(text)
-  text_files.warn_of_json(text_files.find_input_files(f"{tmp_path}/*"), "Give --jsonl_field.")
-  assert [message.partition(" holds")[0] for message in caplog.messages] == [f"{tmp_path}/1"]

@@ -5,7 +5,6 @@ import pytest
 from bert import tokenization
 from bert.io import vocabulary_kind
 from bert.pretraining import piece_tables, record_settings
-from bert.text import vocabulary_file
 from tests.kit.tokenizer_definition import write_vocab
 
 GOOD = "[UNK]\n[CLS]\n[SEP]\nthe\n"
@@ -63,31 +62,6 @@ def test_vocabulary_oddities_that_warn(tmp_path, content, expected, warning):
   with pytest.warns(tokenization.VocabularyWarning, match=r"vocab\.txt: .*" + warning) as caught:
     assert tokenization.load_vocab(write_vocab(tmp_path, content)) == expected
   assert len(caught) == 1
-
-
-def test_vocabulary_of_absurd_size(tmp_path, monkeypatch):
-  monkeypatch.setattr(vocabulary_file, "_MAX_BYTES", 20)
-  with pytest.raises(tokenization.VocabularyError, match="larger than 20 bytes"):
-    tokenization.load_vocab(write_vocab(tmp_path, "x" * 21))
-
-
-def test_vocabulary_on_a_remote_file_system(tmp_path):
-  pytest.importorskip("tensorflow")
-  vocab_file = write_vocab(tmp_path, GOOD)
-  assert tokenization.load_vocab(f"file://{vocab_file}") == tokenization.load_vocab(vocab_file)
-  with pytest.raises(tokenization.VocabularyError, match=r"file://.*none: No such file"):
-    tokenization.load_vocab(f"file://{vocab_file}.none")
-
-
-def test_tokens_are_read_and_written_line_by_line(tmp_path):
-  """Blank and repeated lines included, whose ids a checkpoint may count on."""
-  tokens = ["[UNK]", "[CLS]", "[SEP]", "", "a", "a", "\u2028"]
-  path = write_vocab(tmp_path, "\r\n".join(tokens) + "\r\n")
-  with pytest.warns(tokenization.VocabularyWarning):
-    read = vocabulary_file.read_tokens(path)
-  assert read == ["[UNK]", "[CLS]", "[SEP]", "", "a", "a", ""]
-  vocabulary_file.write_tokens(path, ["[UNK]", "é"])
-  assert path.read_bytes() == "[UNK]\né\n".encode()
 
 
 def test_an_empty_last_line_changes_no_other_id_and_is_said_once(tmp_path):

@@ -1,12 +1,7 @@
 """Tests of bert/text/word_table.py."""
 
 import collections
-import concurrent.futures
-import csv
 import itertools
-import json
-import pickle
-import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +10,7 @@ from hypothesis import strategies as st
 from bert import tokenization
 from bert.text import word_table
 from bert.text.word_table import WordTable
-from tests.kit.tokenizer_definition import any_text, mixed_text, write_vocab
+from tests.kit.tokenizer_definition import mixed_text, write_vocab
 
 VOCABULARY = (
   "[UNK] [CLS] [SEP] [MASK] the un want ##want ##ed wa runn ##ing , . ! ' [ ] mask a ##a b ##b X "
@@ -86,14 +81,6 @@ def test_any_text(vocab_file, monkeypatch, do_lower_case, max_words):
   check()
 
 
-@given(st.lists(st.one_of(st.sampled_from(["[MASK]", "[CLS]", "[MA\x0bSK]"]), any_text)))
-@settings(deadline=None)
-def test_special_tokens(vocab_file, parts):
-  tokenizer = tokenization.FullTokenizer(vocab_file, special_tokens=["[MASK]", "[CLS]"])
-  steps = StepByStep(tokenizer.vocab, special_tokens=["[MASK]", "[CLS]"])
-  check_equal(tokenizer, steps, ["".join(parts)])
-
-
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize("every", [211, pytest.param(1, marks=pytest.mark.slow)])
 def test_code_points(vocab_file, do_lower_case, every):
@@ -107,41 +94,6 @@ def test_code_points(vocab_file, do_lower_case, every):
     expected = [steps.ids(text) for text in texts]
     assert tokenizer.texts_to_ids(texts) == expected, f"U+{code:04X}"
     assert tokenizer.texts_to_ids(texts) == expected, f"U+{code:04X}, remembered"
-
-
-@pytest.mark.parametrize("case", ["uncased", "cased"])
-def test_ids_of_golden_texts(golden_dir, released_vocab_file, case):
-  tokenizer = tokenization.FullTokenizer(released_vocab_file, do_lower_case=case == "uncased")
-  lines = (golden_dir / "tokenization.jsonl").read_text().splitlines()
-  records = [json.loads(line) for line in lines]
-  expected = [tokenizer.convert_tokens_to_ids(record[case]) for record in records]
-  assert len(expected) == 5920
-  for _ in range(2):
-    assert tokenizer.texts_to_ids(record["text"] for record in records) == expected
-
-
-@pytest.mark.parametrize(
-  ("do_lower_case", "every"), [(True, 9), (False, 9), pytest.param(True, 1, marks=pytest.mark.ci)]
-)
-def test_real_text(data_dir, released_vocab_file, do_lower_case, every):
-  texts = (data_dir / "corpus" / "wikitext2_valid.txt").read_text("utf-8").split("\n")
-  for path in sorted((data_dir / "glue" / "MRPC").glob("*.tsv")):
-    with open(path, encoding="utf-8", newline="") as file:
-      rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-      texts += [text for row in rows for text in row[3:5]]
-  assert len(texts) > 19_000
-  texts = texts[::every]
-  tokenizer = tokenization.FullTokenizer(released_vocab_file, do_lower_case)
-  steps = StepByStep(tokenizer.vocab, do_lower_case)
-  expected = [steps.ids(text) for text in texts]
-  for _ in range(2):
-    assert tokenizer.texts_to_ids(texts) == expected
-
-
-def test_bytes(tokenizer):
-  assert tokenizer.text_to_ids(b"UNwanted\xff \xe5\x8d\x9a") == tokenizer.text_to_ids("UNwanted 博")
-  with pytest.raises(ValueError, match="not NoneType"):
-    tokenizer.text_to_ids(None)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -185,38 +137,6 @@ def test_few_and_short_words_are_remembered(vocab):
     assert max(map(len, table)) <= word_table.MAX_WORD_CHARS
 
 
-def test_no_document_is_kept(vocab):
-  table, _ = table_of(vocab)
-  table.look_up("博士" * 10_000)
-  table.look_up("a" * 10_000)
-  table.look_up(",".join(["unwanted"] * 1000))
-  table.look_up("é" * 10_000)
-  assert set(table) == {"博", "士", ",", "unwanted"}
-
-
-def test_words_that_never_come_again_cost_one_step_each(vocab, monkeypatch):
-  """Time stays linear: forgetting everything must not happen once a word."""
-  table, _ = table_of(vocab, max_words=50)
-  steps = collections.Counter()
-  monkeypatch.setattr(table, "_split", lambda word: steps.update(["split"]) or (1,))
-  monkeypatch.setattr(table, "clear", lambda: steps.update(["clear"]) or dict.clear(table))
-  table.look_up(" ".join(f"a{number}" for number in range(1000)))
-  assert steps == {"split": 1000, "clear": 1000 // 50 - 1}
-
-
-@pytest.mark.parametrize("count", [500, pytest.param(2000, marks=pytest.mark.ci)])
-def test_threads_share_a_tokenizer(count, vocab_file, monkeypatch):
-  monkeypatch.setattr(tokenization, "MAX_WORDS", 7)
-  tokenizer = tokenization.FullTokenizer(vocab_file)
-  words = ["un", "unwanted", "running", "a,b", "é", "博士", "X1", "wa", "the", "q"]
-  texts = [" ".join(words[i % 7 :: 1 + i % 3]) for i in range(count)]
-  steps = StepByStep(tokenizer.vocab)
-  expected = [steps.ids(text) for text in texts]
-  with concurrent.futures.ThreadPoolExecutor(8) as executor:
-    futures = [executor.submit(tokenizer.texts_to_ids, texts) for _ in range(16)]
-    assert all(future.result() == expected for future in futures)
-
-
 # ---------------------------------------------------------------------------------------------
 # Tokenizers that were changed.
 
@@ -239,33 +159,6 @@ def test_changed_settings_are_not_answered_from_memory(tokenizer):
   tokenizer.vocab = {"X": 3, "[MASK]": 4}
   tokenizer.wordpiece_tokenizer.vocab = tokenizer.vocab
   assert both("un new X") == ["[MASK]", "[MASK]", "X"]
-
-
-def test_overridden_steps_are_taken(tokenizer):
-  class WholeChineseWords(tokenization.BasicTokenizer):
-    def _is_chinese_char(self, cp):
-      return False
-
-  class Shouting(tokenization.WordpieceTokenizer):
-    def tokenize(self, text):
-      return [piece.upper() for piece in super().tokenize(text)]
-
-  class AnyLetter(dict):
-    def __contains__(self, piece):
-      return len(piece) == 1
-
-  tokenizer.vocab.update({"博士": 100, "WA": 101})
-  assert tokenizer.text_to_ids("博士 wa") == tokenizer.convert_tokens_to_ids(["博", "士", "wa"])
-  tokenizer.basic_tokenizer = WholeChineseWords()
-  assert tokenizer.tokenize("博士") == ["博士"]
-  assert tokenizer.text_to_ids("博士") == [100]
-  tokenizer.wordpiece_tokenizer = Shouting(tokenizer.vocab)
-  assert tokenizer.text_to_ids("wa") == [101]
-  tokenizer.basic_tokenizer = tokenization.BasicTokenizer()
-  assert tokenizer.text_to_ids("wa") == [101]
-  tokenizer.vocab = AnyLetter(the=0)
-  tokenizer.wordpiece_tokenizer = tokenization.WordpieceTokenizer(tokenizer.vocab)
-  assert tokenizer.tokenize("q the") == ["q", "[UNK]"]
 
 
 def test_methods_replaced_on_one_object_are_used(vocab_file):
@@ -293,34 +186,6 @@ def test_overridden_methods_of_the_whole_are_followed(vocab_file):
   ids = [PIECES.index("un"), PIECES.index("wa")]
   assert Reversed(vocab_file).text_to_ids("un wa") == ids[::-1]
   assert Shifted(vocab_file).text_to_ids("un wa") == [1 + index for index in ids]
-
-
-@pytest.mark.filterwarnings("ignore::tokenization.VocabularyWarning")
-def test_a_vocabulary_without_the_unknown_token(tmp_path):
-  path = tmp_path / "vocab.txt"
-  path.write_text("a\n##b\n")
-  tokenizer = tokenization.FullTokenizer(path)
-  assert tokenizer.tokenize("ab q é") == ["a", "##b", "[UNK]", "[UNK]"]
-  assert tokenizer.text_to_ids("ab a") == [0, 1, 0]
-  for text in ("ab q", "é", "a" * 201):
-    with pytest.raises(tokenization.UnknownItemError, match=r"vocab\.txt: '\[UNK\]' is not in"):
-      tokenizer.text_to_ids(text)
-
-
-def test_pickles_are_small(tokenizer):
-  tokenizer.texts_to_ids(["unwanted"])
-  before = len(pickle.dumps(tokenizer))
-  tokenizer.texts_to_ids([f"a{'b' * number}" for number in range(60)])
-  assert len(pickle.dumps(tokenizer)) == before
-  assert pickle.loads(pickle.dumps(tokenizer)).tokenize("unwanted") == ["un", "##want", "##ed"]
-
-
-def test_ascii_is_split_where_the_definition_says():
-  """`isalnum` and the pattern stand for `_is_punctuation` on printable ASCII."""
-  for char in map(chr, range(33, 127)):
-    assert tokenization._is_punctuation(char) == (not char.isalnum())
-    assert (len(word_table._ASCII_PARTS.findall(f"a{char}a")) == 1) == char.isalnum()
-    assert unicodedata.category(char)[0] in "LNPS"
 
 
 @settings(deadline=None)
