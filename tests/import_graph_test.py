@@ -3,9 +3,11 @@
 Alone: python -m pytest tests/import_graph_test.py (a second; imports nothing of the project)
 """
 
+import re
+
 import pytest
 
-from tests.kit.import_graph import circles, import_graph
+from tests.kit.import_graph import circles, import_graph, modules
 from tests.kit.paths import ROOT
 
 LIBRARIES = {"modeling": "model", "tokenization": "text", "optimization": "training"}
@@ -115,3 +117,14 @@ def test_no_circles_of_packages(graph):
     if package := package_of(module):
       packages.setdefault(package, set()).update(filter(None, map(package_of, imports)))
   assert circles(packages) == []
+
+
+def test_private_tensorflow_is_imported_where_the_design_says_so():
+  page = (ROOT / "docs" / "design" / "training.md").read_text(encoding="utf-8")
+  found = {
+    path.relative_to(ROOT).as_posix().removeprefix("bert/")
+    for path in modules().values()
+    if re.search(r"(?m)^ *(from|import) tensorflow\.[\w.]*python", path.read_text(encoding="utf-8"))
+  }
+  assert "training/graphs.py" in found
+  assert [path for path in sorted(found) if f"| `{path}` |" not in page] == []
