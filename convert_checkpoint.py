@@ -64,7 +64,6 @@ from bert import families
 from bert.checkpoints import (
   config_files,
   formats,
-  keras_file,
   label_map,
   load_report,
   model_files,
@@ -410,8 +409,9 @@ def _to_transformers(prefix: str, files: ModelFiles) -> None:
 def _from_keras(path: str, files: ModelFiles) -> None:
   with installation.extra("keras", "from_keras"):
     from bert.keras3 import saving
+  from bert.checkpoints import loading
 
-  described, tensors, facts = saving.contents(keras_file.load_model(path))
+  described, tensors, facts = saving.contents(loading.load_keras(path))
   case = transformers_folder.read_do_lower_case(path)
   _write_config(described.config)
   if files.vocabulary:

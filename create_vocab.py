@@ -248,11 +248,10 @@ def report_coverage(
   if coverage.unknown and not old_tokens:
     logging.warning(
       "The text has %d different characters, more than --max_unique_chars=%d: %.4f%% of its words "
-      "are [UNK]. --max_unique_chars=%d covers 99.99%% of the characters.",
+      "are [UNK].",
       len(counts.characters),
       FLAGS.max_unique_chars,
       100 * coverage.unknown / coverage.words,
-      vocabulary.characters_for_share(counts.characters, 0.9999),
     )
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert.checkpoints import keras_file
+from bert.checkpoints import formats
 from bert.checkpoints.bundle_files import INDEX_SUFFIX, KERAS_SUFFIX
 from bert.io import json_files
 
@@ -32,7 +32,7 @@ def read(path: str | os.PathLike) -> dict[str, Any]:
   if path.endswith(INDEX_SUFFIX):
     return _read_index(path)
   if path.endswith(KERAS_SUFFIX):
-    keras_file.refuse(path)
+    formats.refuse_keras(path)
   content = json_files.read_object(path)
   if is_original(content):
     return content

@@ -8,8 +8,9 @@
 
 import os
 from collections.abc import Collection
+from typing import NoReturn
 
-from bert.checkpoints.bundle_files import INDEX_SUFFIX, KERAS_SUFFIX
+from bert.checkpoints.bundle_files import INDEX_SUFFIX, KERAS_SUFFIX, CheckpointError
 
 SAFETENSORS_SUFFIX = ".safetensors"
 SHARDS_SUFFIX = ".safetensors.index.json"  # of the index of several safetensors files
@@ -50,3 +51,11 @@ def is_older_weights(name: str) -> bool:
 def describes_model(path: str | os.PathLike) -> bool:
   """Tells whether weights may be their own configuration, by the name of a file."""
   return os.fsdecode(path).endswith((KERAS_SUFFIX, INDEX_SUFFIX))
+
+
+def refuse_keras(path: str) -> NoReturn:
+  """Raises a CheckpointError about a `.keras` file, which Keras alone reads."""
+  raise CheckpointError(
+    f"{path} is a whole model of Keras. Make a checkpoint of it first: "
+    f"python convert_checkpoint.py from_keras --init_checkpoint={path} --output_dir=NEW_FOLDER"
+  )

@@ -19,13 +19,13 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bert.checkpoints import keras_weights, tensor_files, transformers_heads
 from bert.checkpoints.bundle_files import CheckpointError
-from bert.checkpoints.tensor_files import TensorFile
+from bert.checkpoints.tensor_files import TensorFile, TensorInfo
 from bert.io import filesystem, other_formats
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -33,13 +33,6 @@ _STATE = "optimizer_weights"  # group of what a whole model's file has beside th
 _MAX_NODES = 100_000  # groups and arrays; of a large BERT there are 2,000
 _MAX_DEPTH = 32
 _TYPES = "?bBhHiIlLqQefd"  # numbers of the types that all readers know, by NumPy's letters
-
-
-class TensorInfo(NamedTuple):
-  """An array in a file."""
-
-  dtype: np.dtype
-  shape: tuple[int, ...]
 
 
 def open_weights(path: str | os.PathLike, family: str) -> TensorFile:

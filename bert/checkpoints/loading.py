@@ -9,6 +9,7 @@ A variable has `shape`, `dtype` and `assign`. This module needs no TensorFlow, e
 variables of TensorFlow.
 """
 
+import importlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from absl import logging
 
 from bert import families
-from bert.checkpoints import finding, keras_file, model_source
+from bert.checkpoints import finding, model_source
 from bert.checkpoints.bundle_files import KERAS_SUFFIX, CheckpointError
 from bert.checkpoints.load_report import (
   LoadReport,
@@ -202,9 +203,28 @@ def open_weights(
 def _open(path, family) -> tuple[Contents, Callable[[str], np.ndarray]]:
   path = model_source.local_path(path)
   if path.endswith(KERAS_SUFFIX):
-    return keras_file.open_variables(path)
+    saving = importlib.import_module("bert.keras3.saving")
+    variables = saving.checkpoint_variables(load_keras(path))
+    contents = {name: (list(v.shape), np.dtype(np.float32)) for name, v in variables.items()}
+    return contents, lambda name: saving.float32(name, variables[name])
   checkpoint = finding.find(path, family)
   return checkpoint.contents, checkpoint.read
+
+
+def load_keras(path: str) -> Any:
+  """Loads the model in a `.keras` file, without what it was compiled with.
+
+  Raises:
+    CheckpointError: the file is damaged, or has a class that Keras does not know.
+  """
+  import keras
+
+  importlib.import_module("bert.keras3")  # which registers its classes
+  try:
+    return keras.models.load_model(path, compile=False)
+  except Exception as error:  # of the archive, of HDF5, or of any class
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    raise CheckpointError(f"{path} cannot be loaded by Keras: {reason}") from error
 
 
 def _places(wanted: Iterable[str], found: Iterable[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bert.checkpoints import bundle_files, formats, keras_file
+from bert.checkpoints import bundle_files, formats
 from bert.checkpoints.bundle_files import (
   INDEX_SUFFIX,
   KERAS_SUFFIX,
@@ -67,7 +67,7 @@ def is_of_transformers(path: str) -> bool:
   if not formats.is_file_of_others(path) or filesystem.exists(path + INDEX_SUFFIX):
     return False
   if path.endswith(KERAS_SUFFIX):
-    keras_file.refuse(path)
+    formats.refuse_keras(path)
   return True
 
 

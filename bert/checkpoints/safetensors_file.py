@@ -13,7 +13,6 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import safetensors
@@ -22,7 +21,7 @@ import safetensors.numpy
 from bert.checkpoints import keras_weights, tensor_files
 from bert.checkpoints.bundle_files import CheckpointError
 from bert.checkpoints.formats import SHARDS_SUFFIX
-from bert.checkpoints.tensor_files import ShardedFiles, TensorFile
+from bert.checkpoints.tensor_files import ShardedFiles, TensorFile, TensorInfo
 from bert.io import filesystem, other_formats
 from bert.io.atomic_files import written_whole
 
@@ -32,13 +31,6 @@ _DTYPES = {
   **{"U32": "u4", "I32": "i4", "F32": "f4", "U64": "u8", "I64": "i8", "F64": "f8"},
   "BF16": "bfloat16",
 }
-
-
-class TensorInfo(NamedTuple):
-  """A tensor of a file."""
-
-  dtype: np.dtype
-  shape: tuple[int, ...]
 
 
 def open_weights(path: str | os.PathLike, family: str = "bert") -> TensorFile:

@@ -10,7 +10,7 @@ layout of transformers' PyTorch classes.
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import ml_dtypes  # noqa: F401 - so NumPy has bfloat16
 import numpy as np
@@ -21,6 +21,13 @@ from bert.io import filesystem, other_formats
 MAX_HEADER_BYTES = 100_000_000  # of JSON: 100 kB are plenty for a BERT
 _MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
 _MAX_TENSOR_BYTES = 1 << 62
+
+
+class TensorInfo(NamedTuple):
+  """A tensor of a file."""
+
+  dtype: np.dtype
+  shape: tuple[int, ...]
 
 
 class TensorFile(Protocol):

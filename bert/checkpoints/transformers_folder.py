@@ -126,14 +126,16 @@ class Weights:
       CheckpointError: a file is missing or damaged.
     """
     self.path = os.fsdecode(path)
-    self.family = _family_of({"model_type": family, **_read_json_beside(path, CONFIG)})
+    config = {"model_type": family, **_read_config_beside(path)}
+    self.family = _family_of(config)
     self._file = _open_file(self.path, self.family)
     try:
-      head = head_of(read_architecture(path))
+      head = head_of(_architecture_of(path, config))
       self._places = transformers_names.variables_of(self._file.tensors, self.family, head)
     except ValueError as error:
       raise CheckpointError(f"{self.path}: {error}") from None
-    self._leave_out_untied_words()
+    if not config.get("tie_word_embeddings", True):
+      self._leave_out_untied_words()
     self.contents = {name: self._describe(name) for name in sorted(self._places)}
 
   @property
@@ -167,9 +169,7 @@ class Weights:
 
     In this model the word embeddings are the decoder: such a head would predict other words.
     """
-    config = _read_json_beside(self.path, CONFIG)
-    decoder = transformers_names.decoder_of(self.family)
-    if decoder not in self._file.tensors or config.get("tie_word_embeddings", True):
+    if transformers_names.decoder_of(self.family) not in self._file.tensors:
       return
     _warn_of_untied_words(self.path)
     head = transformers_names.word_head_of(self.family)
@@ -225,7 +225,11 @@ def read_architecture(weights: str | os.PathLike) -> str | None:
   It is that of the configuration beside the weights. Before version 4, TensorFlow's classes left
   there what was in the one that they began with, but Keras names the model after its class.
   """
-  names = _read_json_beside(weights, CONFIG).get("architectures")
+  return _architecture_of(weights, _read_config_beside(weights))
+
+
+def _architecture_of(weights: str | os.PathLike, config: Mapping[str, Any]) -> str | None:
+  names = config.get("architectures")
   name = names[0] if isinstance(names, list) and names else None
   if os.fsdecode(weights).endswith(H5_SUFFIXES[0]):
     name = h5_file.read_class(weights) or name
@@ -242,12 +246,11 @@ def read_facts(weights: str | os.PathLike) -> dict[str, Any]:
   Raises:
     ValueError: the labels in the configuration are malformed.
   """
-  architecture = read_architecture(weights)
-  head = head_of(architecture)
+  content = _read_config_beside(weights)
+  head = head_of(_architecture_of(weights, content))
   kind = kinds.of_class(head or "")
   if kind is None:
     return {}
-  content = _read_json_beside(weights, CONFIG)
   try:
     facts: dict[str, Any] = transformers_config.read_classes(content)
   except ValueError as error:
@@ -258,9 +261,9 @@ def read_facts(weights: str | os.PathLike) -> dict[str, Any]:
   return facts if case is None else {**facts, "do_lower_case": case}
 
 
-def _read_json_beside(weights, name: str) -> dict[str, Any]:
-  """A JSON object in the folder of the weights; empty if the file does not exist."""
-  path = os.path.join(os.path.dirname(os.fsdecode(weights)), name)
+def _read_config_beside(weights: str | os.PathLike) -> dict[str, Any]:
+  """The `config.json` in the folder of the weights; empty if there is none."""
+  path = os.path.join(os.path.dirname(os.fsdecode(weights)), CONFIG)
   try:
     return json_files.read_object(path) if filesystem.is_file(path) else {}
   except ValueError as error:

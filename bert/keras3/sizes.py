@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from bert import families
-from bert.checkpoints import keras_file, model_files, model_names, model_source
+from bert.checkpoints import loading, model_files, model_names, model_source
 from bert.checkpoints.bundle_files import KERAS_SUFFIX
 from bert.checkpoints.keras_model import ARGUMENTS, ARGUMENTS_OF_FAMILIES, keys_of
 from bert.keras3 import saving
@@ -159,7 +159,7 @@ def config_of_weights(path: str | os.PathLike) -> BertConfig:
   """
   path = model_source.local_path(path)
   if path.endswith(KERAS_SUFFIX):
-    return BertConfig.from_dict(saving.describe(keras_file.load_model(path)).config)
+    return BertConfig.from_dict(saving.describe(loading.load_keras(path)).config)
   file = model_files.find(path).config
   if file is None:
     folder = model_files.folder_of(path)

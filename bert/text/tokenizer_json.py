@@ -23,38 +23,45 @@ _UNIGRAM = 1  # kind of model
 _LESS_LIKELY = 100  # for pieces that end in a comma after a digit: the number stays apart
 
 
+class _Steps(NamedTuple):
+  """The entries of a tokenizer.json that depend on the kind of vocabulary."""
+
+  added: list[dict[str, Any]]
+  normalizer: dict[str, Any]
+  pre_tokenizer: dict[str, Any]
+  decoder: dict[str, Any]
+  model: dict[str, Any]
+  ids: dict[str, int]  # token -> id
+
+
 def whole(vocab_file: str | os.PathLike, do_lower_case: bool) -> dict[str, Any]:
   """Makes the content for a vocab.txt or a sentencepiece model, with the special tokens of a row.
 
   Raises:
-    VocabularyError: the file cannot be used.
+    VocabularyError: the file cannot be used, or is of another algorithm than ALBERT's.
   """
-  if vocabulary_kind.is_sentencepiece_file(vocab_file):
-    content = of_sentence_pieces(vocab_file, do_lower_case)
-    tokens = [piece for piece, _ in content["model"]["vocab"]]
-    ids = {token: index for index, token in enumerate(tokens)}
-  else:
-    tokens = vocabulary_file.read_tokens(vocab_file)
-    ids = {token: index for index, token in enumerate(tokens)}
-    added = [_added(index, tokens[index]) for index in sorted(vocabulary_kind.special_ids(ids))]
-    stated = vocabulary_file.supported_settings(vocab_file)
-    normalization = {
-      "handle_chinese_chars": stated.tokenize_chinese_chars,
-      "strip_accents": stated.strip_accents,
-      "lowercase": do_lower_case,
-    }
-    content = _of_word_pieces(ids, normalization, added)
-  cls, sep = vocabulary_kind.ends_and_mask(ids)[:2]
+  is_model = vocabulary_kind.is_sentencepiece_file(vocab_file)
+  steps = (_of_sentence_pieces if is_model else _of_word_pieces)(vocab_file, do_lower_case)
+  cls, sep = vocabulary_kind.ends_and_mask(steps.ids)[:2]
   first = [_special(cls, 0), {"Sequence": {"id": "A", "type_id": 0}}, _special(sep, 0)]
-  processor = {
-    "type": "TemplateProcessing",
-    "single": first,
-    "pair": [*first, {"Sequence": {"id": "B", "type_id": 1}}, _special(sep, 1)],
-    "special_tokens": {
-      token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in (cls, sep)
+  return {
+    "version": "1.0",
+    "truncation": None,
+    "padding": None,
+    "added_tokens": steps.added,
+    "normalizer": steps.normalizer,
+    "pre_tokenizer": steps.pre_tokenizer,
+    "post_processor": {
+      "type": "TemplateProcessing",
+      "single": first,
+      "pair": [*first, {"Sequence": {"id": "B", "type_id": 1}}, _special(sep, 1)],
+      "special_tokens": {
+        token: {"id": token, "ids": [steps.ids[token]], "tokens": [token]} for token in (cls, sep)
+      },
     },
+    "decoder": steps.decoder,
+    "model": steps.model,
   }
-  return {**content, "post_processor": processor}
 
 
 def _special(token: str, segment: int) -> dict[str, Any]:
@@ -66,64 +73,56 @@ def _added(index: int, token: str, special: bool = True) -> dict[str, Any]:
   return {"id": index, "content": token, **how, "special": special}
 
 
-def _of_word_pieces(
-  vocab: dict[str, int], normalization: dict[str, Any], added: list[dict[str, Any]]
-) -> dict[str, Any]:
-  return {
-    "version": "1.0",
-    "truncation": None,
-    "padding": None,
-    "added_tokens": added,
-    "normalizer": {"type": "BertNormalizer", "clean_text": True, **normalization},
-    "pre_tokenizer": {"type": "BertPreTokenizer"},
-    "post_processor": None,
-    "decoder": {"type": "WordPiece", "prefix": _PREFIX, "cleanup": True},
-    "model": {
+def _of_word_pieces(vocab_file: str | os.PathLike, do_lower_case: bool) -> _Steps:
+  tokens = vocabulary_file.read_tokens(vocab_file)
+  ids = {token: index for index, token in enumerate(tokens)}
+  stated = vocabulary_file.supported_settings(vocab_file)
+  return _Steps(
+    added=[_added(index, tokens[index]) for index in sorted(vocabulary_kind.special_ids(ids))],
+    normalizer={
+      "type": "BertNormalizer",
+      "clean_text": True,
+      "handle_chinese_chars": stated.tokenize_chinese_chars,
+      "strip_accents": stated.strip_accents,
+      "lowercase": do_lower_case,
+    },
+    pre_tokenizer={"type": "BertPreTokenizer"},
+    decoder={"type": "WordPiece", "prefix": _PREFIX, "cleanup": True},
+    model={
       "type": "WordPiece",
       "unk_token": "[UNK]",
       "continuing_subword_prefix": _PREFIX,
       "max_input_chars_per_word": _MAX_WORD_CHARS,
-      "vocab": vocab,
+      "vocab": ids,
     },
-  }
+    ids=ids,
+  )
 
 
-def of_sentence_pieces(model_file: str | os.PathLike, do_lower_case: bool) -> dict[str, Any]:
-  """Makes the content of a tokenizer.json of a sentencepiece model.
-
-  Raises:
-    VocabularyError: the file cannot be used, or is of another algorithm than ALBERT's.
-  """
+def _of_sentence_pieces(model_file: str | os.PathLike, do_lower_case: bool) -> _Steps:
   model = _read_model(model_file)
   if model.algorithm != _UNIGRAM:
     raise VocabularyError(f"{model_file} is no unigram model, as ALBERT's is.")
   if model.byte_fallback:
     logging.warning("%s falls back to bytes, which the fast tokenizer does not.", model_file)
-  added = [
-    _added(index, text, kind == _CONTROL)
-    for index, (text, _, kind) in enumerate(model.pieces)
-    if kind in (_CONTROL, _USER_DEFINED)
-  ]
   spaces = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-  return {
-    "version": "1.0",
-    "truncation": None,
-    "padding": None,
-    "added_tokens": added,
-    "normalizer": {
-      "type": "Sequence",
-      "normalizers": _normalizers(model.charsmap, do_lower_case),
-    },
-    "pre_tokenizer": spaces,
-    "post_processor": None,
-    "decoder": spaces,
-    "model": {
+  return _Steps(
+    added=[
+      _added(index, text, kind == _CONTROL)
+      for index, (text, _, kind) in enumerate(model.pieces)
+      if kind in (_CONTROL, _USER_DEFINED)
+    ],
+    normalizer={"type": "Sequence", "normalizers": _normalizers(model.charsmap, do_lower_case)},
+    pre_tokenizer=spaces,
+    decoder=spaces,
+    model={
       "type": "Unigram",
       "unk_id": model.unk_id,
       "vocab": [[text, _score(text, score)] for text, score, _ in model.pieces],
       "byte_fallback": False,
     },
-  }
+    ids={text: index for index, (text, _, _) in enumerate(model.pieces)},
+  )
 
 
 class _PieceModel(NamedTuple):

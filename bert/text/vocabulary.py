@@ -112,18 +112,6 @@ def _most_frequent(counts: Mapping[str, int], limit: int) -> list[str]:
   return sorted(counts, key=lambda key: (-counts[key], key))[:limit]
 
 
-def characters_for_share(counts: Mapping[str, int], share: float) -> int:
-  """Counts the most frequent characters that make up a share of a text.
-
-  Example:
-    >>> characters_for_share({"e": 90, "x": 9, "q": 1}, 0.95)
-    2
-  """
-  left = (1 - share) * sum(counts.values())
-  rarest_first = sorted(counts.values())
-  return len(counts) - sum(total <= left for total in itertools.accumulate(rarest_first))
-
-
 def _character_tokens(alphabet: Iterable[str]) -> list[str]:
   """Lists the tokens that spell every word over an alphabet.
 

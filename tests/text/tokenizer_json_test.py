@@ -47,7 +47,7 @@ def model(tmp_path_factory):
 
 
 def test_pieces_are_those_of_the_library(model):
-  content = tokenizer_json.of_sentence_pieces(model, do_lower_case=True)
+  content = tokenizer_json.whole(model, do_lower_case=True)
   library = sentencepiece.SentencePieceProcessor(model_file=str(model))
   ids = range(library.get_piece_size())
   pieces = content["model"]["vocab"]
