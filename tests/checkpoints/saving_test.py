@@ -88,15 +88,6 @@ def test_checkpoints_of_tensorflow_1_savers(tmp_path):
   assert not list(tmp_path.glob("model.ckpt-3*"))
 
 
-@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16, tf.float64, tf.int32, tf.bool])
-def test_other_types(tmp_path, dtype):
-  value = tf.cast([[0.0, 1.0]], dtype)
-  prefix = saving.save(str(tmp_path), 1, {"x": value}, {})
-  variable = tf.Variable(tf.zeros_like(value))
-  loading.restore(prefix, {"x": variable})
-  np.testing.assert_array_equal(variable.numpy(), value.numpy())
-
-
 # ---------------------------------------------------------------------------------------------
 # Retention
 

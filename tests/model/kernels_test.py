@@ -185,31 +185,6 @@ def test_dropout_rate_scale_and_seed(rate):
   assert (dropped != other).mean() > 0.1
 
 
-SEEDS = [[0, 0], [0, 1], [1, 0], [1, 1], [2**32, 0], [0, 2**32], [-1, 0], [5, -7], [2**62, 3]]
-
-
-def test_random_bits_are_uniform_and_independent_between_bits_places_and_seeds():
-  """Over 2^18 entries the share of ones has a standard deviation of 0.001."""
-  draws = [kernels.random_bits([512, 512], kernels.dropout_keys(s)).numpy() for s in SEEDS]
-  for draw in draws:
-    assert np.unique(draw).size > 0.9999 * draw.size  # a collision or two by chance
-    bits = (draw[..., np.newaxis] >> np.arange(32, dtype=np.uint32)) & 1
-    assert np.abs(bits.mean((0, 1)) - 0.5).max() < 0.006
-    highest = bits[..., -1].astype(bool)
-    for shift in (1, 2, 64):
-      assert abs((highest[:, shift:] == highest[:, :-shift]).mean() - 0.5) < 0.006
-      assert abs((highest[shift:] == highest[:-shift]).mean() - 0.5) < 0.006
-    buckets = np.bincount(draw.ravel() >> 24, minlength=256)
-    chi_square = ((buckets - 1024.0) ** 2 / 1024.0).sum()
-    assert 150 < chi_square < 390  # 255 degrees of freedom: mean 255, deviation 22.6
-  for i, one in enumerate(draws):
-    for other in draws[:i]:
-      agreement = 1 - np.unpackbits((one ^ other).view(np.uint8)).mean()
-      assert abs(agreement - 0.5) < 0.002
-      shifted = 1 - np.unpackbits((one[:-1] ^ other[1:]).view(np.uint8)).mean()
-      assert abs(shifted - 0.5) < 0.002
-
-
 RATE = 0.1
 CALLS = 5  # of one step: as many dropouts follow one another
 

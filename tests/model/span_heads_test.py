@@ -176,17 +176,6 @@ def test_where_albert_lets_answers_lie(albert):
   np.testing.assert_array_equal(mask[:4], golden["in_p_mask"][:4])
 
 
-def test_either_head_from_what_the_script_has(albert):
-  golden, sequence_output = albert
-  inputs = [golden[f"in_{name}"][:4] for name in INPUTS[1:]]
-  head = AnswerHead("albert", **FIVE)
-  _, scores = with_head(
-    lambda: span_heads.get_span_scores(head, sequence_output[:4], *inputs, with_beam=True), golden
-  )
-  assert_equal(scores.beam.start_index, golden["predict_start_top_index"][:4])
-  assert scores.end_logits is None
-
-
 def test_alberts_head_for_squad_1_is_berts(albert):
   golden, sequence_output = albert
   _, logits = with_head(lambda: heads.get_span_logits(sequence_output), golden)

@@ -63,17 +63,8 @@ HOSTILE = {
     pickled(Call(Call(_GETATTR, (_IMPORT, "system")), (COMMAND,))),
     "'builtins.getattr'",
   ),
-  "a call in a call": (
-    pickled(Call(Name("collections", "OrderedDict"), ([["a", Call(_EVAL, (PYTHON,))]],))),
-    "'builtins.eval'",
-  ),
   "names from the stack": (_proto(_SYSTEM + opcodes((COMMAND,)) + b"R"), "'os.system'"),
   "INST": (b"\x80\x02(" + opcodes(COMMAND) + b"ios\nsystem\n.", "INST ('os system')"),
-  "OBJ": (b"\x80\x02(" + opcodes(Name("os", "system")) + opcodes(COMMAND) + b"o.", "opcode OBJ"),
-  "by way of PyTorch": (
-    pickled(Call(Name("torch.storage", "_load_from_bytes"), (COMMAND,))),
-    "'torch.storage._load_from_bytes'",
-  ),
 }
 
 
@@ -100,19 +91,15 @@ ODD = {
     pickled(Name("transformers.training_args", "TrainingArguments")),
     "'transformers.training_args.TrainingArguments'",
   ),
-  "a new object": (b"\x80\x02" + opcodes(Name("torch", "FloatStorage")) + b")\x81.", "NEWOBJ"),
   "a state for a tensor": (
     pickled({"a": tensor(_OF, (4,), (1,))})[:-2] + opcodes(tensor(_OF, (4,), (1,))) + b"}b.",
     "its pickle is damaged: 'StoredTensor'",
   ),
-  "extension 1": (b"\x80\x02\x82\x01.", "the opcode EXT1"),
-  "a set": (_proto(b"\x8f"), "the opcode EMPTY_SET"),
   # What names a storage.
   "a part of a storage": (
     _referring(("storage", _OF.value[1], "0", "cpu", 4, ("1", 0, 4))),
     "is a part of another one",
   ),
-  "by a line of text": (b"\x80\x02P0\n.", "the opcode PERSID"),
   "a storage in two ways": (
     pickled([_OF, storage("HalfStorage", "0", 8)]),
     "the storage '0' in two ways",
@@ -124,7 +111,6 @@ ODD = {
   # Tensors.
   "no storage": (_tensor(of=None), "a tensor has no storage"),
   "a negative offset": (_tensor(offset=-1), "offset is not a size"),
-  "100 dimensions": (_tensor((1,) * 100, (1,) * 100), "not tuples of sizes"),
   "a size behind its storage": (_tensor(shape=(5,)), "lies outside of its storage"),
   "one element a billion times": (_tensor((10**9,), (0,)), "lies outside of its storage"),
   "a parameter of nothing": (
@@ -133,7 +119,6 @@ ODD = {
   ),
   # Other content.
   "a number": (pickled(5), "no dictionary of tensors"),
-  "a dictionary of a training": (pickled({"epoch": 3, "model": {}}), "'epoch' is no tensor"),
   # Damaged or made to take long.
   "nested 300,000 deep": (_DEEP, "no dictionary of tensors"),
   "a tuple of 2 to the power of 100,000": (_WIDE, "a tuple of 4,194,303 values"),
@@ -142,14 +127,12 @@ ODD = {
     "a tuple of 4,194,303 values",
   ),
   "a value stored under 4 billion": (b"\x80\x02}r\xff\xff\xff\xff.", "the number 4,294,967,295"),
-  "a terabyte to fill": (b"\x80\x05\x96\0\0\0\0\0\1\0\0.", "its pickle is damaged"),
   "a number of 8 million bits": (
     b"\x80\x02\x8b" + struct.pack("<i", 10**6) + b"\1" * 10**6 + b".",
     "it has a number of 7,999,993 bits",
   ),
   "a text of exabytes": (_proto(b"\x8d" + b"\xff" * 7 + b"\x0f"), "is damaged"),
   "5 million bytes": (b"\x80\x02" + b"N" * 5_000_000 + b".", "more than 4,000,000 bytes"),
-  "more taken than there is": (b"\x80\x02R.", "its pickle is damaged: pop from empty"),
 }
 
 # ---------------------------------------------------------------------------------------------

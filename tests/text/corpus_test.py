@@ -52,20 +52,6 @@ def test_a_document_ends_with_its_file(tmp_path):
   assert found == [[[["a1"], ["a2"]]], [[["b1"], ["b2"]]]]
 
 
-def test_a_range_within_a_long_document_is_read_once(tmp_path, monkeypatch):
-  """Otherwise the time for a text without empty lines would grow with its square."""
-  path = tmp_path / "text"
-  path.write_text("line\n" * 10_000)
-  read = []
-  located = corpus.read_lines
-  monkeypatch.setattr(
-    corpus, "read_lines", lambda part: (read.append(1) or each for each in located(part))
-  )
-  found = documents_of_ranges([path], 1000)
-  assert [len(documents) for documents in found] == [1] + [0] * 49
-  assert len(read) < 2 * 10_000 + 100
-
-
 # ---------------------------------------------------------------------------------------------
 # Forms of text.
 

@@ -22,21 +22,6 @@ def test_ranges_do_not_depend_on_the_content(tmp_path):
   ]
 
 
-def test_each_line_is_in_one_range(tmp_path):
-  path = tmp_path / "text"
-  lines = [b"x" * (number % 7) + b"\n" for number in range(100)] + [b"no end"]
-  path.write_bytes(b"".join(lines))
-  for target_bytes in (1, 2, 5, 1000):
-    found = [
-      located
-      for part in text_files.text_ranges([str(path)], target_bytes)
-      for located in text_files.read_lines(part)
-    ]
-    assert [line for _, line in found] == lines
-    starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
-    assert [position for position, _ in found] == starts
-
-
 def test_a_place_is_a_file_and_a_line(tmp_path):
   for name, content in (("a", b"1\n22\n333\n"), ("a.gz", gzip.compress(b"1\n22\n333\n"))):
     (tmp_path / name).write_bytes(content)
