@@ -29,7 +29,7 @@ from absl import flags, logging
 from bert.fine_tuning import engine, scored_answers
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
-from bert.io import downloads, filesystem, record_files
+from bert.io import filesystem, record_files
 from bert.model.task_head import SEQUENCES, Batch, model_options
 from bert.model.task_heads import SequenceHead
 from bert.scripts import (
@@ -373,7 +373,9 @@ class Classification(Task):
     """Downloads the public data where they are asked for."""
     if settings.data_dir != "download":
       return settings
-    folder = downloads.source("data").download_task_data(settings.task_name)
+    from bert.tasks import public_data  # which talks to the network
+
+    folder = public_data.download_task_data(settings.task_name)
     return settings.replace(data_dir=folder)
 
   @classmethod

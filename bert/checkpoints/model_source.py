@@ -14,15 +14,19 @@ configuration and vocabulary belong to it: `model_files.find`.
 import enum
 import os
 import re
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
+
+from absl import logging
 
 from bert.checkpoints import formats
 from bert.checkpoints.bundle_files import FILE_SUFFIX, STEP_NAME, CheckpointError
 from bert.checkpoints.load_report import abbreviate
-from bert.io import downloads, filesystem
+from bert.io import filesystem
 
 # Addresses of the web, which no file system of TensorFlow reads, and of Google's archives.
 _ADDRESSES = re.compile(r"https?://.*|gs://bert_models/.+\.zip")
+_ARCHIVES = (".zip", ".tar.gz", ".tgz")
+_EXPORTS = (".onnx", ".tflite", ".pb", ".mlmodel")
 _MANY_FILES = 100  # of a folder that is searched for what was meant
 
 
@@ -65,7 +69,7 @@ def identify(model: str | os.PathLike) -> ModelSource:
       "The path or name of the model is empty. If it came from a variable such as "
       "$BERT_BASE_DIR, set that."
     )
-  return on_disk(path) or downloads.source("model").identify(path)
+  return on_disk(path) or _released(path)
 
 
 def located(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None) -> ModelSource:
@@ -80,8 +84,9 @@ def located(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None
   source = identify(model)
   if source.kind is not Kind.RELEASED:
     return source
-  folder = downloads.source("model").download_model(source.path, cache_dir)
-  return ModelSource(Kind.FOLDER, folder)
+  from bert.checkpoints import released_models  # which talks to the network
+
+  return ModelSource(Kind.FOLDER, released_models.download_model(source.path, cache_dir))
 
 
 def local_path(model: str | os.PathLike, cache_dir: str | os.PathLike | None = None) -> str:
@@ -108,9 +113,86 @@ def _kind_of_folder(folder: str) -> Kind:
   return Kind.RUN if any(map(STEP_NAME.match, stems)) else Kind.FOLDER
 
 
+def _released(name: str) -> ModelSource:
+  """Returns the released model of a name or an address; the CheckpointError says what was near."""
+  from bert.checkpoints import model_names
+
+  released = model_names.released_name_of(name)
+  if released is None:
+    _explain_absence(name)
+  elif released != name:
+    logging.info("%s is the released model %s.", name, released)
+  return ModelSource(Kind.RELEASED, released)
+
+
 def is_address(path: str) -> bool:
   """Tells whether a path is an address on the web."""
   return _ADDRESSES.fullmatch(path) is not None
+
+
+# ---------------------------------------------------------------------------------------------
+# What to say when there is nothing.
+
+
+def _explain_absence(path: str) -> NoReturn:
+  """Raises the error about a path or a name that means nothing."""
+  from bert.checkpoints import model_names
+
+  if is_address(path):
+    what = f"{path} is an address, and not that of a released model."
+    raise CheckpointError(f"{what} {_ADVICE} {model_names.question(path)}")
+  if filesystem.exists(path):
+    raise CheckpointError(_about_file(path))
+  if path.endswith(_ARCHIVES):
+    raise CheckpointError(f"There is no {path}; and if it is an archive: unpack it, {_GIVE_FOLDER}")
+  if "/" not in path.rstrip("/") and os.sep not in path.rstrip(os.sep) and ".ckpt" not in path:
+    what = f"{path} is neither a file or folder here nor the name of a released model."
+    raise CheckpointError(f"{what} {model_names.question(path)}")
+  raise CheckpointError(f"No checkpoint {path}: {_about_path(path)}")
+
+
+_GIVE_FOLDER = "and give the folder it makes."
+_ADVICE = "Download the model by other means, and give its folder."
+
+
+def _about_file(path: str) -> str:
+  if path.endswith(_ARCHIVES):
+    return f"{path} is an archive: unpack it, {_GIVE_FOLDER}"
+  if path.endswith(_EXPORTS):
+    return f"{path} is an exported graph. Give the checkpoint that it was made from."
+  if os.path.basename(path) == "checkpoint":
+    return f"{path} only names the newest checkpoint of its folder. Give the folder."
+  return f"{path} is not a TensorFlow checkpoint, which has a file {path}.index beside it."
+
+
+def _about_path(path: str) -> str:
+  """Why a path leads nowhere, and what may have been meant."""
+  from bert.checkpoints import model_names
+
+  folder, name = os.path.split(path.rstrip("/"))
+  folder = folder or "."
+  if folder == "/":
+    return f"{path}.index does not exist. Is the variable before it, such as BERT_BASE_DIR, set?"
+  if filesystem.is_folder(folder):
+    index = f"{path}.index does not exist"
+    if ".ckpt" in name:
+      return f"{index}.{nearby(folder)}"
+    return f"{index}, nor a folder of this name.{nearby(folder)}"
+  reason = f"the folder {folder} does not exist."
+  if "$" in path:
+    return f"{reason} The shell replaces a variable outside single quotes only."
+  if released := next(filter(None, map(model_names.released_name_of, path.split("/"))), None):
+    return f"{reason} {released} alone is the name of a released model, which is downloaded."
+  if remote := filesystem.meant_as_remote(path):
+    return f"{reason} Did you mean {remote}?"
+  if path.count("/") == 1 and ".ckpt" not in name:
+    if model_names.family_of(name):
+      return f"{reason} {model_names.question(name)}"
+    reason += (
+      f" If it is a name on the Hugging Face Hub, download that model "
+      f"(`hf download {path} --local-dir {name}`) and give its folder."
+    )
+  return reason
 
 
 def nearby(folder: str) -> str:

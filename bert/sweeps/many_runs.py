@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import logging
 
-from bert.io import downloads, filesystem
+from bert.io import filesystem
 from bert.io.wording import counted
 from bert.reports.runs import Runs
 from bert.scripts import (
@@ -92,7 +92,9 @@ def _with_files(settings: RunSettings) -> RunSettings:
   settings = run_settings.with_model_files(settings)
   command_line.check_required(settings.values)
   if settings.get("data_dir") == "download":
-    folder = downloads.source("data").download_task_data(settings.task_name)
+    from bert.tasks import public_data  # which talks to the network
+
+    folder = public_data.download_task_data(settings.task_name)
     settings = settings.replace(data_dir=folder)
   return settings
 
