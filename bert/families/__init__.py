@@ -2,7 +2,7 @@
 
 Every family is `modeling.BertModel` with options. What differs lies in `Family`: names of
 variables, which are those of the family's own checkpoints, and the few places where another value
-is computed. What files of other programs hold of a family is in `bert/families`.
+is computed. What files hold of a family is in the modules beside, which `files.py` lists.
 
 | | BERT | ELECTRA (arXiv:2003.10555) | ALBERT (arXiv:1909.11942) |
 |---|---|---|---|

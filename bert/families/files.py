@@ -3,7 +3,7 @@
   files_of("albert").transformers.class_prefix     # "Albert"
   RELEASED["roberta-base"].files[-1]               # "model.safetensors"
 
-What a model of a family computes is in `bert/families/__init__.py`. No TensorFlow is needed here.
+What a model of a family computes is in `__init__.py`. No TensorFlow is needed here.
 """
 
 from bert.families import albert, bert, distilbert, electra, roberta
