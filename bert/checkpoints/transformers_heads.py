@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert.families import form
+from bert.checkpoints.load_report import encoder_scope
+from bert.families import FAMILIES, form
 from bert.families.files import FILES
 from bert.tasks import kinds
 
@@ -146,32 +147,17 @@ def _guess_head_of_electra(names: set[str], facts: Mapping[str, Any]) -> Head:
 # A variable of each head. Classifiers of texts and of tokens have the same ones.
 _MARKS = {
   form.PRETRAINING: "cls/seq_relationship/output_bias",
-  form.MASKED_TOKENS: "cls/predictions/output_bias",
   form.NEXT_SENTENCE: "cls/seq_relationship/output_bias",
   **{kind.transformers: kind.mark for kind in kinds.in_transformers()},
 }
 
 
-# Those of other names, by the scope of the encoder.
-_OTHER_MARKS = {
-  "electra/": {
-    form.PRETRAINING: "discriminator_predictions/dense_1/bias",
-    form.NEXT_SENTENCE: "discriminator_predictions/dense_1/bias",
-    form.MASKED_TOKENS: "generator_predictions/output_bias",
-    form.TOKENS: "",  # its name has that of the task
-  },
-  "roberta/": {form.MASKED_TOKENS: "lm_head/output_bias"},
-  "distilbert/": {form.MASKED_TOKENS: "vocab_projector/output_bias"},
-}
-
-
 def _marks_of(variables: Iterable[str]) -> dict[str, str]:
   """Lists a variable of each head that a model with these variables can have."""
-  variables = list(variables)
-  for scope, marks in _OTHER_MARKS.items():
-    if any(name.startswith(scope) for name in variables):
-      return {**_MARKS, **marks}
-  return _MARKS
+  scope = encoder_scope(variables)
+  family = next(each for each in FAMILIES.values() if f"{each.scope}/" == scope)
+  words = {form.MASKED_TOKENS: f"{family.masked_lm}/output_bias"}
+  return {**_MARKS, **words, **FILES[family.name].transformers.marks}
 
 
 def check_head(word: str, variables: Iterable[str]) -> None:

@@ -102,6 +102,12 @@ FILES = form.FamilyFiles(
     classes_with_hidden_layers=("ElectraForSequenceClassification", "ElectraForMultipleChoice"),
     dropout_keys=form.DROPOUT_OF_CLASSIFIERS,
     summarized_heads=(form.CHOICES,),
+    marks={
+      **dict.fromkeys(
+        (form.PRETRAINING, form.NEXT_SENTENCE), "discriminator_predictions/dense_1/bias"
+      ),
+      form.TOKENS: "",
+    },
     missing_heads={form.NEXT_SENTENCE: "ELECTRA has no pairs of sentences in pre-training"},
     # The original's own heads compute something else.
     marked_heads={

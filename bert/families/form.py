@@ -61,6 +61,8 @@ class Transformers:
   missing_heads: Mapping[str, str] = dataclasses.field(default_factory=dict)
   # Head -> the key of the dropout before its scores, where a `config.json` may have one.
   dropout_keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  # Head -> a variable of it, where it is not BERT's; "" where its name has that of the task.
+  marks: Mapping[str, str] = dataclasses.field(default_factory=dict)
   # Heads that read the one vector of a text that the keys `summary_...` describe.
   summarized_heads: tuple[str, ...] = ()
   # Head -> (a variable of the model without which no class computes the same, why).
