@@ -59,6 +59,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     reads_pooler: whether the encoder needs a pooler; one that is given may have it anyway.
     reads_padding: whether an output depends on vectors of padding.
     is_generator: whether it is the generator of the two models in ELECTRA's checkpoints.
+    label_names: the arguments of `call` with labels.
     optional_variables: not reported if missing in a checkpoint.
     original: the class in `keras_model` of a head of dense layers; empty of others.
     older_name: of its layer of scores in files that were written before.
@@ -67,6 +68,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
   reads_pooler: ClassVar[bool] = True
   reads_padding: bool = True
   is_generator = False
+  label_names: ClassVar[tuple[str, ...]] = ("labels",)
   optional_variables: tuple[str, ...] = ()
   original: ClassVar[str] = ""
   older_name: ClassVar[str] = "classifier"
@@ -173,8 +175,8 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     position_ids=None,
     output_hidden_states=None,
     training=None,
-    labels=None,
     output_attentions=None,
+    **labels,
   ):
     """Computes the model's outputs, and its loss where labels are given.
 
@@ -186,13 +188,16 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
       position_ids: int `[B, S]`.
       output_hidden_states: whether to return `hidden_states`.
       training: whether to apply dropout.
-      labels: as the model's loss reads them: int, negative (-100) for no label; for one number per
-        text float `[B]`, for any number of classes float `[B, C]`.
       output_attentions: whether to return `attentions`.
+      **labels: `label_names`, as the model's loss reads them: int, negative (-100) for no label;
+        for one number per text float `[B]`, for any number of classes float `[B, C]`.
+
+    Raises:
+      ValueError: some labels are missing, or the model has no loss for them.
     """
-    if isinstance(input_ids, Mapping) and "labels" in input_ids:
-      input_ids = dict(input_ids)
-      labels = input_ids.pop("labels")
+    if isinstance(input_ids, Mapping):
+      labels |= {name: input_ids[name] for name in self.label_names if name in input_ids}
+      input_ids = {name: x for name, x in input_ids.items() if name not in self.label_names}
     outputs = self._encode(
       input_ids,
       attention_mask=attention_mask,
@@ -204,22 +209,19 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     )
     return with_extras(
       found := self._outputs(outputs),
-      loss=None if labels is None else self._loss(found, labels),
+      loss=self._loss_of_given(found, labels),
       hidden_states=outputs.get("hidden_states") if output_hidden_states else None,
       attentions=outputs.get("attentions"),
     )
 
   def _encode(self, inputs, **arguments):
     """Calls the encoder; a model may add to the outputs what its layers need."""
-    return self._call_encoder(inputs, **self._padding_arguments(), **arguments)
+    if padding.is_left_out() and not self.reads_padding:
+      arguments["reads_padding"] = False
+    return self._call_encoder(inputs, **arguments)
 
   def _call_encoder(self, inputs, **arguments):
     return self.bert(inputs, **arguments)
-
-  def _padding_arguments(self) -> dict[str, bool]:
-    """Returns what tells the encoder, in a step of `fit`, that no output depends on padding."""
-    left_out = padding.is_left_out() and not self.reads_padding
-    return {"reads_padding": False} if left_out else {}
 
   def train_step(self, *args, **kwargs):
     """Makes a step; see `padding.py` for what is left out of it."""
@@ -239,6 +241,17 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
   def _outputs(self, outputs):
     """Computes the model's output of the encoder's."""
     raise NotImplementedError
+
+  def _loss_of_given(self, outputs, labels: dict[str, Any]):
+    given = {name: value for name, value in labels.items() if value is not None}
+    if not given:
+      return None
+    if set(given) != set(self.label_names):
+      raise ValueError(
+        f"The loss of {type(self).__name__} needs {' and '.join(self.label_names)}; got "
+        f"{', '.join(given)}."
+      )
+    return self._loss(outputs, *(given[name] for name in self.label_names))
 
   def _loss(self, outputs, labels):
     if not hasattr(outputs, "logits"):
@@ -503,6 +516,8 @@ class BertForNextSentencePrediction(_ScoresSentences):
 class BertForPreTraining(_ScoresWords, _ScoresSentences):
   """Has both heads of pre-training; returns a `PreTrainingOutput`."""
 
+  label_names = ("labels", "next_sentence_label")
+
   def create_head(self) -> None:
     """Creates `mlm` and `nsp`, or ALBERT's `predictions` and `sop_classifier`."""
     self.create_words()
@@ -511,15 +526,9 @@ class BertForPreTraining(_ScoresWords, _ScoresSentences):
   def _outputs(self, outputs):
     return PreTrainingOutput(self.score_words(outputs), self.sentences(outputs["pooler_output"]))
 
-  def call(self, input_ids, *args, training=None, labels=None, next_sentence_label=None, **kwargs):
-    """Computes as the base; the loss, of tokens and of sentences, needs both kinds of labels."""
-    if (labels is None) != (next_sentence_label is None):
-      raise ValueError("The loss of pre-training needs both labels and next_sentence_label.")
-    labels = None if labels is None else (labels, next_sentence_label)
-    return super().call(input_ids, *args, training=training, labels=labels, **kwargs)
-
-  def _loss(self, outputs, labels):
-    return sum(_mean_loss(x, y) for x, y in zip(outputs, labels, strict=True))
+  def _loss(self, outputs, labels, next_sentence_label):
+    words, sentences = outputs
+    return _mean_loss(words, labels) + _mean_loss(sentences, next_sentence_label)
 
 
 @register
@@ -695,6 +704,7 @@ class BertForQuestionAnswering(PretrainedModel):
   """Scores each token as start and end position of an answer; returns a `SpanOutput`."""
 
   reads_pooler = False
+  label_names = ("start_positions", "end_positions")
   original = "QuestionAnsweringHead"
   older_name = "question_answering_head"
 
@@ -712,19 +722,12 @@ class BertForQuestionAnswering(PretrainedModel):
     scores = ops.cast(scores, "float32")
     return SpanOutput(scores[..., 0], scores[..., 1])
 
-  def call(
-    self, input_ids, *args, training=None, start_positions=None, end_positions=None, **kwargs
-  ):
-    """Computes as the base; both positions, int `[B]`, give the loss, the mean of the two ends'."""
-    if (start_positions is None) != (end_positions is None):
-      raise ValueError("The loss of a span needs both start_positions and end_positions.")
-    labels = None if start_positions is None else (start_positions, end_positions)
-    return super().call(input_ids, *args, training=training, labels=labels, **kwargs)
-
-  def _loss(self, outputs, labels):
+  def _loss(self, outputs, start_positions, end_positions):
     length = outputs.start_logits.shape[1]
     # A position behind the last token is no label, as in transformers.
-    labels = (ops.where(ops.convert_to_tensor(x) < length, x, -1) for x in labels)
+    labels = (
+      ops.where(ops.convert_to_tensor(x) < length, x, -1) for x in (start_positions, end_positions)
+    )
     return sum(_mean_loss(x, y) for x, y in zip(outputs, labels, strict=True)) / 2
 
 

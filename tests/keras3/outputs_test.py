@@ -68,7 +68,7 @@ def test_two_losses_at_once():
   outputs = model(**inputs, labels=words, next_sentence_label=sentences)
   losses = [cross_entropy(outputs[0], words), cross_entropy(outputs[1], sentences)]
   np.testing.assert_allclose(float(outputs.loss), sum(losses), atol=1e-5)
-  with pytest.raises(ValueError, match="both labels and next_sentence_label"):
+  with pytest.raises(ValueError, match="needs labels and next_sentence_label; got labels"):
     model(**inputs, labels=words)
 
 
