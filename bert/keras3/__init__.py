@@ -71,7 +71,7 @@ from bert.keras3.optimization import (
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
 from bert.keras3.saving import save_checkpoint, save_pretrained
 from bert.keras3.sizes import WEIGHTS_DATASETS, count_parameters, released_name, variant_arguments
-from bert.keras3.task_models import create_bert_with_head, create_inputs, create_multi_task_bert
+from bert.keras3.task_models import create_bert_with_head, create_inputs
 from bert.keras3.tasks import (
   LabelledAccuracy,
   NLPTaskConfig,
@@ -163,7 +163,6 @@ __all__ = [
   "create_inputs",
   "create_mlm_dataloader",
   "create_model_config",
-  "create_multi_task_bert",
   "create_nlp_head",
   "create_optimizer",
   "evaluate_classification_metrics",

@@ -54,7 +54,11 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
 
   embeddings_class: type[BertEmbeddings] = BertEmbeddings
   MODEL_VARIANTS = sizes.NAMED_VARIANTS
-  retired: ClassVar = {"use_stochastic_depth": False, "stochastic_depth_rate": 0.1}
+  retired: ClassVar = {
+    "use_stochastic_depth": False,
+    "stochastic_depth_rate": 0.1,
+    "output_hidden_states": False,
+  }
 
   def __init__(
     self,
@@ -78,7 +82,6 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     ffn_type: str = "mlp",
     layer_args: dict | None = None,
     add_pooler: bool = True,
-    output_hidden_states: bool = False,
     name: str = "bert",
     model_type: str = "bert",
     embedding_size: int | None = None,
@@ -116,7 +119,6 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       ffn_type: `mlp`, `swiglu`, `geglu` or `glu`.
       layer_args: additional arguments of each `TransformerLayer`, such as `{"window_size": 16}`.
       add_pooler: whether to compute `pooler_output`.
-      output_hidden_states: whether calls return `hidden_states` by default.
       name: name of the model, the first part of its variables' paths.
       model_type: the family: `bert`, `electra`, `albert`, `roberta` or `distilbert`.
       embedding_size: E, of families that have it; by default W in ELECTRA, 128 in ALBERT.
@@ -315,9 +317,9 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       training=training,
       inputs_embeds=inputs["inputs_embeds"],
     )
-    has_states = self._returns(output_hidden_states)
     rows = padding.AllRows()
-    if not (reads_padding or has_states or output_attentions or self.attention_type == "window"):
+    is_seen = reads_padding or output_hidden_states or output_attentions
+    if not (is_seen or self.attention_type == "window"):
       rows = padding.rows_of(inputs["attention_mask"])
     embedded = rows.remove(embedded)
     if self.embeddings_project is not None:
@@ -327,7 +329,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       attention_mask=mask,
       head_mask=inputs["head_mask"],
       output_attentions=output_attentions,
-      output_hidden_states=has_states,
+      output_hidden_states=output_hidden_states,
       training=training,
       rows=rows,
     )
@@ -336,10 +338,6 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       states = outputs["last_hidden_state"]
       outputs["pooler_output"] = states[:, 0] if self.pooler is None else self.pooler(states)
     return outputs
-
-  def _returns(self, output_hidden_states) -> bool:
-    """Checks whether the hidden states are wanted."""
-    return self.output_hidden_states if output_hidden_states is None else output_hidden_states
 
   def compute_output_spec(
     self,
@@ -366,7 +364,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     if self.add_pooler:
       outputs["pooler_output"] = spec(self.hidden_size)
     layers = self.encoder.schedule
-    if self._returns(output_hidden_states):
+    if output_hidden_states:
       outputs["hidden_states"] = tuple(spec(length, self.hidden_size) for _ in (None, *layers))
     if output_attentions:
       outputs["attentions"] = tuple(spec(self.num_heads, length, length) for _ in layers)

@@ -210,7 +210,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     return with_extras(
       found := self._outputs(outputs),
       loss=self._loss_of_given(found, labels),
-      hidden_states=outputs.get("hidden_states") if output_hidden_states else None,
+      hidden_states=outputs.get("hidden_states"),
       attentions=outputs.get("attentions"),
     )
 
@@ -402,8 +402,7 @@ class BertModel(PretrainedModel):
   """The encoder without a head; returns a `BertOutput`."""
 
   def _outputs(self, outputs):
-    found = BertOutput(outputs["last_hidden_state"], outputs.get("pooler_output"))
-    return with_extras(found, hidden_states=outputs.get("hidden_states"))
+    return BertOutput(outputs["last_hidden_state"], outputs.get("pooler_output"))
 
 
 class _ScoresWords(PretrainedModel):

@@ -1,4 +1,4 @@
-"""An encoder and the heads of one or several tasks as one Keras model.
+"""An encoder and the head of a task as one Keras model.
 
   config = NLPTaskConfig("sentiment", NLPTaskType.SENTIMENT_ANALYSIS, num_classes=3)
   model = create_bert_with_head("base", config, pretrained=True)
@@ -8,7 +8,6 @@ Letters in shapes: B = batch size, S = sequence length, N = number of choices.
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import keras
 from keras import ops
@@ -139,7 +138,9 @@ def create_bert_with_head(
     bert = BERT.from_variant(bert_variant, **{"add_pooler": False, **arguments})
     return MaskedLanguageModel(bert, **overrides)
   pair = task_config.kind is NLPTaskType.TEXT_SIMILARITY and overrides.pop("pair", False)
-  bert, [head] = _create_encoder_and_heads(bert_variant, [task_config], arguments, overrides)
+  family = family_arguments({**variant_arguments(bert_variant), **arguments})
+  head = create_nlp_head(task_config, **{**family, **overrides})
+  bert = BERT.from_variant(bert_variant, **{"add_pooler": head.reads_pooler, **arguments})
   name = f"bert_{task_config.name}"
   if task_config.kind is NLPTaskType.MULTIPLE_CHOICE:
     inputs = create_inputs(head.spec.num_choices, None)
@@ -153,22 +154,6 @@ def create_bert_with_head(
   return TaskModel(inputs_of_both, head([bert(inputs), bert(second)]), name=name)
 
 
-def _create_encoder_and_heads(
-  variant: str,
-  configs: Sequence[NLPTaskConfig],
-  arguments: Mapping[str, Any],
-  overrides: Mapping[str, Any],
-) -> tuple[BERT, list[Any]]:
-  """Creates the heads of tasks, with these arguments, and the encoder that they need.
-
-  `arguments` are those of `BERT.from_variant`; they replace those of the variant.
-  """
-  family = family_arguments({**variant_arguments(variant), **arguments})
-  heads = [create_nlp_head(config, **{**family, **overrides}) for config in configs]
-  add_pooler = any(head.reads_pooler for head in heads)
-  return BERT.from_variant(variant, **{"add_pooler": add_pooler, **arguments}), heads
-
-
 @register
 class FlattenChoices(TorchModule, keras.layers.Layer):
   """Merges the axes of questions and choices: `[B, N, S]` to `[B * N, S]`."""
@@ -176,32 +161,3 @@ class FlattenChoices(TorchModule, keras.layers.Layer):
   def call(self, inputs):
     """Reshapes one of the inputs."""
     return ops.reshape(inputs, (-1, ops.shape(inputs)[2]))
-
-
-def create_multi_task_bert(
-  encoder: BERT | str, task_configs: Sequence[NLPTaskConfig], **kwargs
-) -> keras.Model:
-  """Creates one encoder with the heads of several tasks; it returns a dictionary by task name.
-
-  Args:
-    encoder: a `BERT`, or the name of a variant.
-    task_configs: the tasks, with different names.
-    **kwargs: arguments of `BERT.from_variant`.
-
-  Raises:
-    ValueError: two tasks have the same name.
-  """
-  names = [config.name for config in task_configs]
-  if not names:
-    raise ValueError("There is no task; give at least one NLPTaskConfig.")
-  if len(set(names)) < len(names):
-    raise ValueError(f"Tasks need different names; got {', '.join(names)}.")
-  if isinstance(encoder, str):
-    encoder, heads = _create_encoder_and_heads(encoder, task_configs, kwargs, {})
-  else:
-    family = family_arguments(vars(encoder))
-    heads = [create_nlp_head(config, **family) for config in task_configs]
-  inputs = create_inputs()
-  outputs = encoder(inputs)
-  scores = {config.name: head(outputs) for config, head in zip(task_configs, heads, strict=True)}
-  return TaskModel(inputs, scores, name="bert_multi_task")

@@ -239,28 +239,3 @@ def test_masked_words_and_the_original(golden_dir):
   )
   picked = log_probs[np.arange(20), golden["in_masked_lm_ids"].ravel()]
   np.testing.assert_allclose(-picked, golden["masked_lm_example_loss"], rtol=0, atol=1e-4)
-
-
-@pytest.mark.ci
-def test_multi_task_model_trains_both_heads():
-  configs = [
-    NLPTaskConfig("sentiment", NLPTaskType.SENTIMENT_ANALYSIS, 2),
-    NLPTaskConfig("ner", NLPTaskType.NAMED_ENTITY_RECOGNITION, 9),
-  ]
-  bert = BERT(**TINY)
-  model = keras3.create_multi_task_bert(bert, configs)
-  model.compile(
-    keras.optimizers.Adam(1e-2),
-    {"sentiment": SparseCrossentropy(), "ner": SparseCrossentropy()},
-    metrics={"ner": [LabelledAccuracy()]},
-    jit_compile=False,
-  )
-  inputs = make_inputs()
-  tags = np.random.default_rng(3).integers(-1, 9, (B, S))
-  labels = {"sentiment": np.array([0, 1, 0, 1]), "ner": tags}
-  history = model.fit(inputs, labels, epochs=4, verbose=0).history
-  first = {name: values[0] for name, values in history.items()}
-  assert first["loss"] == pytest.approx(first["sentiment_loss"] + first["ner_loss"], rel=1e-4)
-  assert history["loss"][-1] < history["loss"][0]
-  with pytest.raises(ValueError, match="different names"):
-    keras3.create_multi_task_bert(bert, [configs[0], configs[0]])

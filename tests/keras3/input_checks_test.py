@@ -11,7 +11,6 @@ from bert.keras3 import (
   NLPTaskConfig,
   create_bert_with_head,
   create_classification_dataloader,
-  create_multi_task_bert,
   create_optimizer,
   get_linear_schedule_with_warmup,
 )
@@ -124,7 +123,6 @@ def test_what_a_tokenizer_returns(create, of_arrays):
   [
     (lambda: BertForSequenceClassification("bert-base-uncased"), "names and folders: from_pretr"),
     (lambda: BertForSequenceClassification(BERT(**TINY), num_labels=-1), "num_labels is -1"),
-    (lambda: create_multi_task_bert(BERT(**TINY), []), "There is no task"),
     (lambda: NLPTaskConfig("t", "text_classification", "3"), "num_classes of at least 2, not '3'"),
     (lambda: create_optimizer("2e-5", 10, 1), "init_lr is '2e-5'; it must be a number"),
     (

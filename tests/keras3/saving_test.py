@@ -16,7 +16,6 @@ from bert.keras3 import (
   NLPTaskConfig,
   NLPTaskType,
   create_bert_with_head,
-  create_multi_task_bert,
 )
 from tests.kit.keras_models import TINY, arrays, numpy_of, on_tensorflow, random_inputs, randomized
 
@@ -82,7 +81,9 @@ def test_what_has_no_counterpart_is_named_and_nothing_is_written(tmp_path):
   mean = create_bert_with_head(
     "tiny", task, head_config_overrides={"pooling_type": "mean"}, **options
   )
-  two = create_multi_task_bert(bert, [task, NLPTaskConfig("topic", task.task_type, 3)])
+  shared = keras3.create_inputs()
+  heads = [keras3.TextClassificationHead(2, name=name) for name in ("sentiment", "topic")]
+  two = keras.Model(shared, [head(bert(shared)) for head in heads])
   for model, message in (
     (own, r"mine: .* no counterpart of the variables .*kernel.* Its encoder alone can be saved"),
     (mean, r"sentiment \(the original's head does not have pooling_type='mean'\)"),
