@@ -18,7 +18,7 @@ from bert.keras3.models import (
   BertModel,
 )
 from bert.model.configuration import BertConfig
-from tests.kit.keras_models import TINY, arrays, numpy_of, random_inputs, randomized
+from tests.kit.keras_models import TINY, arrays, numpy_of, random_inputs
 from tests.kit.tiny_bert import SPECIAL_TOKENS, sizes
 
 WORDS = [*SPECIAL_TOKENS, "the", "cat", "sat", "on", "mat", "."]
@@ -76,22 +76,6 @@ def test_outputs_and_saving(cls, shapes, tokenizer, tmp_path):
   assert type(again) is cls
   for name, array in arrays(again(inputs)).items():  # a dictionary does, too
     np.testing.assert_array_equal(array, outputs[name])
-
-
-def test_masked_words_of_every_class_at_positions_alone():
-  """Three classes, one computation."""
-  bert = BERT(**TINY, add_pooler=False)
-  positions = np.array([[1, 3], [0, 2]])
-  inputs = random_inputs(2, 5)
-  expected = None
-  for cls in (keras3.MaskedLanguageModel, BertForMaskedLM, keras3.BERTForMaskedLM):
-    model = randomized(cls(bert))
-    everywhere = next(iter(arrays(model(inputs)).values()))
-    expected = everywhere if expected is None else expected
-    np.testing.assert_array_equal(everywhere, expected)
-    [some] = arrays(model({**inputs, "masked_lm_positions": positions})).values()
-    picked = np.take_along_axis(everywhere, positions[..., None], axis=1)
-    np.testing.assert_allclose(some, picked, atol=1e-5)
 
 
 def test_a_model_of_keys():
@@ -153,28 +137,6 @@ def test_choices_are_scored_one_by_one(tokenizer):
   np.testing.assert_allclose(logits.reshape(-1), scores[:, 0], atol=1e-5)
   with pytest.raises(ValueError, match=r"\[B, N, S\], N texts for each question, not \[6, "):
     model(**flat)
-
-
-def test_a_head_for_choices_has_a_bias_if_its_checkpoint_has_one(vocab_file, tmp_path, monkeypatch):
-  """`run_swag.py` trains none, which causes no warning; transformers saves one, mostly zero."""
-  from bert.checkpoints import safetensors_file, transformers_folder, transformers_heads
-
-  texts = []
-  monkeypatch.setattr(models.loading.logging, "warning", texts.append)
-  model = BertForMultipleChoice(CONFIG)
-  tensors = {name: numpy_of(v) for name, v in model.checkpoint_variables().items()}
-  head = transformers_heads.Head("ForMultipleChoice")
-  transformers_folder.write_folder(tmp_path, CONFIG.to_dict(), tensors, vocab_file, True, head)
-  path = tmp_path / "model.safetensors"
-  saved = safetensors_file.SafetensorsFile(path)
-  tensors = {name: saved.read(name) for name in saved.tensors}
-  without = {name: tensor for name, tensor in tensors.items() if name != "classifier.bias"}
-  assert len(without) == len(tensors) - 1
-  for bias, expected in (({}, 0.0), ({"classifier.bias": np.array([0.5], np.float32)}, 0.5)):
-    safetensors_file.write(path, {**without, **bias})
-    loaded = BertForMultipleChoice.from_pretrained(tmp_path)
-    assert numpy_of(loaded.classifier.bias) == expected
-  assert not texts
 
 
 def test_an_encoder_may_be_given():

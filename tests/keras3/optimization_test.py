@@ -120,6 +120,7 @@ def test_optimizer_and_schedule_survive_saving():
   assert again.multipliers == (("^bert/", 0.5),)
 
 
+@pytest.mark.ci
 @on_tensorflow
 def test_twenty_steps_equal_the_original(golden_dir):
   """Losses and every weight of a classifier, dropout 0, batches of one after the other."""
