@@ -10,13 +10,8 @@ import pathlib
 import hypothesis
 import pytest
 
-from tests.kit import windows_rules
 from tests.kit.paths import SAMPLE_VOCAB, SHARED
 
-IS_WINDOWS = os.environ.get("BERT_TEST_PLATFORM") == "windows"
-if IS_WINDOWS:
-  windows_rules.apply()
-  os.environ.update(windows_rules.environment())
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if "PYTEST_XDIST_WORKER" in os.environ:
   # One thread for each worker: small models gain nothing from more, and workers share two cores.
@@ -29,9 +24,6 @@ hypothesis.settings.load_profile("any machine")
 
 # A task of one's own: importing it registers it, which only its test may do.
 collect_ignore = ["kit/stars.py"]
-
-if IS_WINDOWS:
-  collect_ignore += ["export_hub_test.py"]  # imports tensorflow_text
 
 
 def _shared(folder: str) -> pathlib.Path:
@@ -188,18 +180,6 @@ def pytest_collection_finish():
   gc.collect()
   gc.freeze()
   gc.set_threshold(50_000, 10, 10)
-
-
-_NO_TENSORFLOW_TEXT = ("needs tensorflow-text, which is not", "import of tensorflow_text halted")
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item):
-  """By Windows' rules alone: a test that ends because there is no tensorflow_text is skipped."""
-  report = (yield).get_result()
-  if IS_WINDOWS and report.failed and any(t in report.longreprtext for t in _NO_TENSORFLOW_TEXT):
-    report.outcome = "skipped"
-    report.longrepr = (str(item.path), 0, f"{item.nodeid} needs tensorflow_text")
 
 
 # ---------------------------------------------------------------------------------------------

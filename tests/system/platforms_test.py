@@ -1,11 +1,7 @@
-"""What other systems than Linux need: a lock for all, no tensorflow_text, Windows' rules for files.
-
-`tests/kit/windows_rules.py` has the rules; BERT_TEST_PLATFORM=windows runs any test by them.
-"""
+"""What other systems than Linux need: one lock for all, and work without tensorflow_text."""
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
@@ -14,7 +10,7 @@ from packaging.requirements import Requirement
 
 from bert import export_hub, predict, run_classifier
 from bert.io import installation
-from tests.kit import every_script, windows_rules
+from tests.kit import every_script
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script
 
@@ -88,46 +84,3 @@ def test_without_tensorflow_text_one_line_says_so_before_any_work(
     assert "pip install" in line
     assert "WSL2 (docs/platforms.md)" in line
   assert os.listdir(tmp_path) == []
-
-
-_HELD = """
-import subprocess, sys
-from bert.io import atomic_files
-
-with atomic_files.hold_folder("."):
-  if len(sys.argv) == 1:
-    done = subprocess.run([sys.executable, __file__, "again"], capture_output=True, text=True)
-    print(done.stderr.splitlines()[-1])
-with atomic_files.hold_folder("."):
-  print("free")
-"""
-
-
-def _by_the_rules(*command, folder) -> subprocess.CompletedProcess:
-  return subprocess.run(
-    [sys.executable, *command],
-    cwd=folder,
-    env={**os.environ, **windows_rules.environment()},
-    capture_output=True,
-    text=True,
-    timeout=500,
-    check=False,
-  )
-
-
-def test_windows_locks_hold_a_folder(tmp_path):
-  (tmp_path / "hold.py").write_text(_HELD)
-  done = _by_the_rules("hold.py", folder=tmp_path)
-  assert done.returncode == 0, done.stderr
-  refused, free = done.stdout.splitlines()
-  assert re.search(r"FolderInUseError: \. is in use by process \d+ on \S+: two runs", refused)
-  assert free == "free"
-  assert os.listdir(tmp_path) == ["hold.py"]
-
-
-@pytest.mark.slow
-def test_every_script_runs_by_the_rules_of_windows(tmp_path):
-  done = _by_the_rules("-m", "tests.kit.windows_runs", str(tmp_path / "runs"), folder=tmp_path)
-  assert done.returncode == 0, done.stderr[-3000:]
-  ran = set(done.stdout.split())
-  assert ran == set(every_script.RUNS)
