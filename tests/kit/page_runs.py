@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"\d[\d,.:]*(?:e[-+]?\d+)?")
 
 def make_like_a_checkout(folder: pathlib.Path) -> None:
   """Links scripts, samples, examples and tests into a folder where commands may write."""
-  names = ("bert", "samples", "examples", "benchmarks", "tests", "tools")
+  names = ("bert", "tf1", "samples", "examples", "benchmarks", "tests", "tools")
   for path in [*ROOT.glob("*.py"), *(ROOT / name for name in names)]:
     (folder / path.name).symlink_to(path)
   (folder / "output").mkdir()

@@ -11,10 +11,12 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from bert import __main__ as bert_command
 from bert import serve
 from bert.scripts import flag_groups
+from bert.serving.metrics import Metrics
 from tests.kit.paths import ROOT
 
 FOLDER = ROOT / "deployment"
@@ -41,9 +43,16 @@ def command_of_unit() -> list[str]:
   return shlex.split(line)
 
 
+def container_of_pod() -> dict:
+  deployment, _ = yaml.safe_load_all(text_of("kubernetes.yaml"))
+  [container] = deployment["spec"]["template"]["spec"]["containers"]
+  return container
+
+
 COMMANDS = {
   "bert-serve.service": command_of_unit,
   "Containerfile": lambda: [*instruction("ENTRYPOINT"), *instruction("CMD")],
+  "kubernetes.yaml": lambda: [*instruction("ENTRYPOINT"), *container_of_pod()["args"]],
 }
 
 
@@ -56,6 +65,29 @@ def test_the_command_is_one_of_the_project(file):
     known = {each["name"] for each in flag_groups.describe()}
   assert {re.fullmatch(r"--(\w+)=.+", each)[1] for each in flags} <= known
   assert set(re.findall(r"--(\w+_\w+)", text_of(file))) <= known
+
+
+def test_the_pod_has_the_probes_and_the_time_to_drain():
+  container = container_of_pod()
+  assert container["readinessProbe"]["httpGet"]["path"] == "/health"
+  assert container["livenessProbe"]["httpGet"]["path"] == "/live"
+  deployment, service = yaml.safe_load_all(text_of("kubernetes.yaml"))
+  pod = deployment["spec"]["template"]["spec"]
+  [drain] = [flag for flag in container["args"] if flag.startswith("--drain_s=")]
+  assert pod["terminationGracePeriodSeconds"] > float(drain.partition("=")[2])
+  [port] = container["ports"]
+  assert service["spec"]["ports"][0]["targetPort"] == port["containerPort"]
+
+
+def test_alerts_use_metrics_that_the_server_exports():
+  exported = Metrics().text().decode()
+  names = set(re.findall(r"^# TYPE (\w+) ", exported, re.MULTILINE))
+  [group] = yaml.safe_load(text_of("alerts.yaml"))["groups"]
+  used = {
+    name for rule in group["rules"] for name in re.findall(r"\b(?:te|bert)_\w+", rule["expr"])
+  }
+  assert len(used) >= 5
+  assert {name.removesuffix("_bucket") for name in used} <= names
 
 
 def test_packages_are_those_of_the_project():
