@@ -1,6 +1,6 @@
 """The documentation's site: it builds without a warning, and a broken page does not.
 
-Alone: python -m pytest -m slow tests/docs/site_test.py (a minute and a half)
+Alone: python -m pytest -m ci tests/docs/site_test.py (a minute and a half)
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from tests.kit import browser as browsers
 from tests.kit.paths import ROOT
 
 pytestmark = [
-  pytest.mark.slow,
+  pytest.mark.ci,
   pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed"),
 ]
 
