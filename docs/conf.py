@@ -60,7 +60,10 @@ napoleon_custom_sections = [("Attributes", "params_style")]
 nitpicky = True
 # Types of other packages, whose pages are elsewhere, and of modules here that are not public. But
 # a name alone, such as an error in Raises, must be on a page.
-_OTHERS = "bert|collections|dataclasses|keras|numpy|os|pathlib|random|tensorflow|tf|tokenizers|torch|transformers|typing"
+_OTHERS = (
+  "bert|collections|dataclasses|keras|numpy|os|pathlib|random|tensorflow|tf|tokenizers|torch|"
+  "transformers|typing"
+)
 nitpick_ignore_regex = [("py:.*", rf"({_OTHERS})\..*")]
 suppress_warnings = ["myst.header"]  # a page may skip a level of headings
 
