@@ -26,7 +26,7 @@ import os
 
 from absl import flags, logging
 
-from bert.fine_tuning import engine, scored_answers
+from bert.fine_tuning import engine
 from bert.fine_tuning.model_fn import model_fn_of
 from bert.fine_tuning.task import DataSet, Task
 from bert.io import filesystem, record_files
@@ -364,11 +364,6 @@ class Classification(Task):
     task_options.check_windows(settings)
 
   @classmethod
-  def divides_tables(cls, settings):
-    """Divides tables of the user's own."""
-    return settings.task_name.lower() == "csv"
-
-  @classmethod
   def resolve(cls, settings):
     """Downloads the public data where they are asked for."""
     if settings.data_dir != "download":
@@ -395,6 +390,7 @@ class Classification(Task):
     self.processor, self.labels = found
     # Processors written for the original know nothing of problem types and metrics.
     self.problem_type = getattr(self.processor, "problem_type", "classification")
+    self.answer = "score" if self.problem_type == "regression" else "probabilities"
     self.headline = f"eval_{getattr(self.processor, 'headline_metric', 'accuracy')}"
     self.reported = tuple(f"eval_{name}" for name in metric_names(self.processor))
     self.windows = None  # unless long documents are read in several
@@ -431,13 +427,6 @@ class Classification(Task):
     """Returns the task, its labels, and how long texts are read."""
     facts = task_facts(self.settings.task_name, self.processor, self.labels)
     return {**facts, **long_text.facts(self.windows)}
-
-  def sizes(self, data, num_records):
-    """Returns the number of examples, in the words of 2018."""
-    count = len(data)
-    if data.is_training:
-      return {"Num examples": count}
-    return {"Num examples": f"{num_records} ({count} actual, {num_records - count} padding)"}
 
   def records(self, data, num_shown):
     """Converts texts, or their windows."""
@@ -480,41 +469,35 @@ class Classification(Task):
       self.settings.window_pooling,
     )
 
-  def metrics(self, **tensors):
-    """Computes the task's metrics, and a confusion matrix of classes."""
-    names = metric_names(self.processor)
-    results = _metrics(names, self.labels, self.problem_type, **tensors)
-    examples = [tensors[name] for name in ("label_ids", "outputs", "is_real_example")]
-    return constant_answers.with_failure(results, *examples, self.labels, self.problem_type)
+  def evaluate(self, **tensors):
+    """Computes the task's metrics, a confusion matrix of classes, and the mean loss."""
+    from bert.tasks import metrics
+
+    results = _metrics(metric_names(self.processor), self.labels, self.problem_type, **tensors)
+    names = ("is_real_example", "label_ids", "outputs")
+    real = metrics.keep_real(*map(tensors.get, names))
+    return constant_answers.with_failure(results, *real, self.labels, self.problem_type)
+
+  def metrics(self, outputs, labels):
+    """Computes the task's metrics of probabilities, or of scores."""
+    from bert.tasks import metrics
+
+    names = dict.fromkeys((self.headline.removeprefix("eval_"), *metric_names(self.processor)))
+    return metrics.compute_metrics(
+      list(names), labels, outputs, problem_type=self.problem_type, prefix=""
+    )
+
+  def label_ids(self, data):
+    """Returns the numbers of the labels, or the scores."""
+    return [label_id(each, self.labels, self.problem_type) for each in data.examples]
 
   def metric_names(self):
     """Returns the task's metrics, and the loss."""
     return [*(f"eval_{name}" for name in (*metric_names(self.processor), "loss")), "loss"]
 
-  def _labels_of(self, examples):
-    return [label_id(each, self.labels, self.problem_type) for each in examples]
-
-  def score(self, data, outputs):
-    """Computes the task's metrics of probabilities."""
-    from bert.tasks import metrics
-
-    names = dict.fromkeys((self.headline.removeprefix("eval_"), *metric_names(self.processor)))
-    labels = self._labels_of(data.examples)
-    return metrics.compute_metrics(list(names), labels, outputs, problem_type=self.problem_type)
-
-  @classmethod
-  def settings_of_eval_file(cls, path):
-    """Returns the folder: processors know the names of their files."""
-    return scored_answers.folder_of_dev_file(path)
-
-  def score_answers(self, data, answers):
-    """Computes the task's metrics of probabilities, or of scores."""
-    if self.problem_type == "regression":
-      answers = [{self.answer: [each["score"]]} for each in answers]
-    return super().score_answers(data, answers)
-
-  def write_predictions(self, data, outputs):
+  def write_predictions(self, data, predictions):
     """Writes predictions.tsv and the original's test_results.tsv."""
+    outputs = [each["probabilities"] for each in predictions][: len(data)]
     result_files.write_predictions(
       self.settings.output_dir,
       data.suffix,

@@ -33,24 +33,15 @@ from bert.scripts import command_line, flag_groups, model_labels, run_settings, 
 from bert.tasks import conll_files, constant_answers, label_counts, label_schemes
 from bert.training import distribution
 
-# Words from which on a sentence is not expected twice: datelines and scores of matches are shorter.
-_LONG_SENTENCE = 5
-
 
 class Tagging(Task):
   """Words with labels, in windows of sentences."""
 
   name = "ner"
-  unit = "windows"
-  dev_files = ("dev", "devel", "valid", "validation")
+  unit = "sentences"
   file_endings = ("conll", "txt", "tsv", "bio", "conllu", "bmes", "csv")
-  data_help = "Folder with train, dev and test, .conll, .txt, .tsv, .bio, .conllu, .bmes or .csv."
   headline = "eval_f1"
-  result_keys = (
-    *(f"eval_{key}" for key in ("f1", "precision", "recall", "accuracy", "loss")),
-    *("global_step", "loss"),
-  )
-  reported = result_keys[:5]
+  reported = ("eval_precision", "eval_recall", "eval_accuracy")
   informative_flags = ("doc_stride",)
   task_flags = (
     *("separator", "token_column", "label_column", "label_scheme", "model_scheme"),
@@ -127,10 +118,12 @@ class Tagging(Task):
     self.files[split] = conll_files.read_conll(path, conll_format, split, split != "test", skip)
     return self.files[split].examples
 
-  def texts(self, example):
-    """Returns the sentence; None for a short one, of which data have many twice."""
-    labels = example.labels or ()
-    return ([" ".join(example.words)], labels) if len(example.words) >= _LONG_SENTENCE else None
+  def view(self, example):
+    """Returns the words of the sentence, and their labels in the scheme of the model."""
+    labels = example.labels
+    if labels is not None:
+      labels = label_schemes.convert_labels(labels, self.settings.label_scheme, self.scheme)
+    return {"words": list(example.words)}, labels
 
   def prepare(self, train):
     """Takes `--labels`, else those of the training file, else those of the model."""
@@ -211,10 +204,6 @@ class Tagging(Task):
 
     return vars(tagging.padding_features(self.length))
 
-  def sizes(self, data, num_records):
-    """Returns the numbers of sentences and of their windows."""
-    return {"Num sentences": len(data), "Num windows": num_records}
-
   def head(self):
     """Labels each token."""
     return TokenHead(len(self.labels))
@@ -233,7 +222,7 @@ class Tagging(Task):
     scores = [f"eval_{score}_{kind}" for kind in types for score in ("f1", "precision", "recall")]
     return [*super().metric_names(), *scores]
 
-  def metrics(self, predictions, losses, label_ids, word_mask):
+  def evaluate(self, predictions, losses, label_ids, word_mask):
     """Computes the scores of the dev file."""
     from bert.tasks import tagging
 
@@ -243,7 +232,8 @@ class Tagging(Task):
     scores = self._score(dev, [[self.labels[i] for i in ids] for ids in words])
     has_label = label_ids >= 0
     scores["eval_loss"] = float(losses[has_label].mean()) if has_label.any() else 0.0
-    return scores
+    failure = constant_answers.failure_of_tags(scores)
+    return {**scores, **({constant_answers.FAILURE: failure} if failure else {})}
 
   def _score(self, examples, predicted):
     """Computes `eval_` scores of labels in the model's scheme, and a table of them."""
@@ -254,12 +244,6 @@ class Tagging(Task):
     table = tagging.format_scores(scores)
     return {**{f"eval_{name}": value for name, value in scores.items()}, "scores": table}
 
-  def collect(self, predictions, data):
-    """Collects the probabilities of words, float32 `[words, C]`."""
-    import numpy as np
-
-    return np.concatenate([p["probabilities"][p["word_mask"] > 0] for p in predictions])
-
   def _labels_of(self, examples, outputs):
     """Returns the most probable label of each word, and its probability, by sentence."""
     from bert.tasks import tagging
@@ -268,27 +252,17 @@ class Tagging(Task):
     labels = [[self.labels[i] for i in each.argmax(axis=-1)] for each in words]
     return labels, [each.max(axis=-1) for each in words]
 
-  def item(self, example):
-    """Returns the words of the sentence."""
-    return {"words": list(example.words)}
-
-  def gold(self, example):
-    """Returns the labels of the words, in the scheme of the model."""
-    if example.labels is None:
-      return None
-    return label_schemes.convert_labels(example.labels, self.settings.label_scheme, self.scheme)
-
-  def score_answers(self, data, answers):
+  def score(self, data, answers):
     """Computes the scores of tags."""
     return self._score(data.examples, [each["tags"] for each in answers])
 
-  def failure_of_results(self, results):
-    """Finds a model that marks nothing."""
-    return constant_answers.failure_of_tags(results)
-
-  def write_predictions(self, data, outputs):
+  def write_predictions(self, data, predictions):
     """Writes predictions.conll and predictions.jsonl."""
+    import numpy as np
+
     examples = data.examples
+    # float32 [words, C]
+    outputs = np.concatenate([p["probabilities"][p["word_mask"] > 0] for p in predictions])
     predicted, certainties = self._labels_of(examples, outputs)
     self._write_predictions(examples, predicted, certainties)
     return self._score(examples, predicted) if self.files["test"].has_labels else None

@@ -33,6 +33,7 @@ class Similarity(Task):
 
   name = "similarity"
   unit = "pairs"
+  answer = "similarity"
   result_keys = (
     *(f"eval_{key}" for key in ("spearman", "pearson", "accuracy", "mrr", "loss")),
     *("global_step", "loss"),
@@ -220,7 +221,7 @@ class Similarity(Task):
     is_text = tf.reduce_max(comparison.step.features["input_mask"], axis=-1)  # [B, N]
     return comparison.mean("vectors", is_text)
 
-  def metrics(self, **tensors):
+  def evaluate(self, **tensors):
     """Computes correlations with scores, or, without scores, how well texts are ranked."""
     return (score_metrics if "scores" in tensors else ranking_metrics)(**tensors)
 
@@ -232,35 +233,26 @@ class Similarity(Task):
   # -------------------------------------------------------------------------------------------
   # Results.
 
-  def collect(self, predictions, data):
-    """Collects the cosines: float32 `[N, 1]`."""
-    return [[each["similarity"]] for each in list(predictions)[: len(data)]]
-
-  def score(self, data, outputs):
-    """Computes the correlations of cosines."""
+  def metrics(self, outputs, labels):
+    """Computes the correlations of cosines with scores."""
     from bert.tasks import metrics
 
-    scores = [each.score for each in data.examples]
-    return metrics.compute_metrics(
-      ["spearman", "pearson"], scores, outputs, problem_type="regression"
-    )
+    names = ["spearman", "pearson"]
+    return metrics.compute_metrics(names, labels, outputs, problem_type="regression", prefix="")
 
-  def item(self, example):
-    """Returns the first two texts of a row."""
-    return dict(zip(("text_a", "text_b"), example.texts, strict=False))
-
-  def gold(self, example):
-    """Returns the similarity, from 0 to 1."""
-    return example.score
-
-  def score_answers(self, data, answers):
-    """Computes the correlations; ranks follow from the vectors of all texts, not from answers."""
+  def label_ids(self, data):
+    """Returns the scores; a KeyError without them: ranks follow from vectors, not from answers."""
     if not self.dev_has_scores:
       raise KeyError("scores")
-    return self.score(data, [[each["similarity"]] for each in answers])
+    return [each.score for each in data.examples]
 
-  def write_predictions(self, data, outputs):
+  def view(self, example):
+    """Returns the first two texts of a row, and their similarity, from 0 to 1."""
+    return dict(zip(("text_a", "text_b"), example.texts, strict=False)), example.score
+
+  def write_predictions(self, data, predictions):
     """Writes predictions.tsv."""
+    outputs = [[each["similarity"]] for each in predictions][: len(data)]
     guids = [pair.guid for pair in data.examples]
     result_files.write_predictions(
       self.settings.output_dir, data.suffix, guids, outputs, ["similarity"], "regression"

@@ -39,7 +39,7 @@ from bert.scripts import (
   shared_flags,
 )
 from bert.scripts.steps import log_sizes
-from bert.tasks import answer_texts, constant_answers, spans_shown, squad_features, squad_scores
+from bert.tasks import answer_texts, constant_answers, squad_features, squad_scores
 from bert.tasks.answer_texts import get_final_text
 from bert.tasks.squad import SquadExample, read_squad_examples
 from bert.tasks.squad_answers import (
@@ -366,22 +366,11 @@ class QuestionAnswering(Task):
     squad_scores.warn_of_words(questions, settings.predict_file, settings.answer_scores)
     return [DataSet("test", questions, record_name="eval")]
 
-  scored_split = "test"
+  def view(self, example):
+    """Returns the question and its paragraph, and the right answers."""
+    return {"question": example.question_text, "context": example.context}, example.answers
 
-  @classmethod
-  def settings_of_eval_file(cls, path):
-    """Returns the file of the questions to answer."""
-    return {"predict_file": path, "do_predict": True, "do_eval": False}
-
-  def item(self, example):
-    """Returns the question and its paragraph."""
-    return {"question": example.question_text, "context": example.context}
-
-  def gold(self, example):
-    """Returns the right answers."""
-    return example.answers
-
-  def score_answers(self, data, answers):
+  def score(self, data, answers):
     """Computes the scores of the official scripts; without correct answers there are none."""
     predicted = {e.qas_id: a["answer"] for e, a in zip(data.examples, answers, strict=True)}
     correct = {each.qas_id: each.answers for each in data.examples}
@@ -390,18 +379,6 @@ class QuestionAnswering(Task):
       raise KeyError("answers")
     evaluate = squad_scores.evaluate_v2 if is_v2 else squad_scores.evaluate_v1
     return evaluate(correct, predicted, rules=self.settings.answer_scores)
-
-  def shown(self, decoder):
-    """Marks the answer in the paragraph."""
-    return spans_shown.Spans(self.settings.answer_scores)
-
-  def texts(self, example):
-    """Returns the question and its paragraph."""
-    return [example.question_text, " ".join(example.doc_tokens)], ()
-
-  def sizes(self, data, num_records):
-    """Returns the numbers of questions and of their windows."""
-    return {"Num orig examples": len(data), "Num split examples": num_records}
 
   def records(self, data, num_shown):
     """Converts questions to windows; keeps those that are answered."""
@@ -468,7 +445,7 @@ class QuestionAnswering(Task):
     v2 = self.settings.version_2_with_negative
     return (*(squad_scores.RESULTS_OF_2_0 if v2 else squad_scores.RESULTS_OF_1_1), "loss")
 
-  def metrics(self, **tensors):
+  def evaluate(self, **tensors):
     """Computes the official scores, in the middle of training."""
     rows = zip(*tensors.values(), strict=True)
     predictions = (dict(zip(tensors, row, strict=True)) for row in rows)

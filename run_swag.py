@@ -25,50 +25,31 @@ class MultipleChoice(Task):
 
   name = "swag"
   unit = "questions"
-  dev_files = ("val", "dev")
-  file_endings = ("csv", "tsv", "jsonl")
-  data_help = "Folder with train, val or dev, and test: .csv, .tsv or .jsonl."
   problem_type = "choices"
-
-  # -------------------------------------------------------------------------------------------
-  # Questions.
 
   def read(self, split):
     """Reads questions."""
-    needs_labels = split != "test"
     return multiple_choice.read_swag_examples(
-      self.file(split), split, needs_labels, self.settings.skip_bad_rows
+      self.file(split), split, split != "test", self.settings.skip_bad_rows
     )
 
-  def texts(self, example):
-    """Returns the context, and all choices."""
-    return [example.context, " ".join(example.choices)], ()
-
-  def sizes(self, data, num_records):
-    """Returns the number of questions, in the original's words."""
-    return {"Num examples": len(data)}
+  def view(self, example):
+    """Returns the context and its choices, and the number of the right one."""
+    return {"context": example.context, "choices": list(example.choices)}, example.label
 
   def record_spec(self, data):
     """Has room for as many choices as the question with most of them has."""
     num_choices = multiple_choice.num_choices_of(data.examples)
-    number = ([], "int64")
-    return {
-      **dict.fromkeys(SEQUENCES, ([num_choices, LENGTH], "int64")),
-      "choice_mask": ([num_choices], "int64"),
-      "label_ids": number,
-      "is_real_example": number,
-    }
+    sequence = ([num_choices, LENGTH], "int64")
+    choices = {**dict.fromkeys(SEQUENCES, sequence), "choice_mask": ([num_choices], "int64")}
+    return {**super().record_spec(data), **choices}
 
   def records(self, data, num_shown):
     """Converts questions."""
     num_choices = multiple_choice.num_choices_of(data.examples)
-    features = multiple_choice.convert_examples_to_features(
+    return multiple_choice.convert_examples_to_features(
       data.examples, num_choices, self.length, self.tokenizer
     )
-    return map(multiple_choice.record_of, features)
-
-  # -------------------------------------------------------------------------------------------
-  # The head, and its results.
 
   def head(self):
     """Scores each choice."""
@@ -78,40 +59,26 @@ class MultipleChoice(Task):
     """Compares the softmax over the choices."""
     return comparison.mean()
 
-  def metrics(self, probabilities, label_ids, losses, is_real_example):
-    """Computes the accuracy."""
+  def metrics(self, outputs, labels):
+    """Computes the accuracy of probabilities `[N, choices]`."""
     from bert.tasks import metrics
 
-    results = metrics.compute_metrics(
-      ["accuracy"], label_ids, probabilities, is_real_example, losses=losses
-    )
-    choices = [f"choice {number}" for number in range(probabilities.shape[1])]
-    return constant_answers.with_failure(
-      results, label_ids, probabilities, is_real_example, choices
-    )
+    results = metrics.compute_metrics(["accuracy"], labels, outputs, prefix="")
+    choices = [f"choice {number}" for number in range(outputs.shape[1])]
+    return constant_answers.with_failure(results, labels, outputs, choices)
 
-  def score(self, data, outputs):
-    """Computes the accuracy of probabilities."""
-    from bert.tasks import metrics
-
-    return metrics.compute_metrics(["accuracy"], [each.label for each in data.examples], outputs)
-
-  def item(self, example):
-    """Returns the context and its choices."""
-    return {"context": example.context, "choices": list(example.choices)}
-
-  def score_answers(self, data, answers):
+  def score(self, data, answers):
     """Computes the accuracy; questions may have different numbers of choices."""
-    import numpy as np
+    outputs = [{self.answer: each} for each in multiple_choice.padded(answers)]
+    return super().score(data, outputs)
 
-    outputs = np.zeros([len(data), multiple_choice.num_choices_of(data.examples)])
-    for row, each in zip(outputs, answers, strict=True):
-      row[: len(each["probabilities"])] = each["probabilities"]
-    return self.score(data, outputs)
+  def label_ids(self, data):
+    """Returns the numbers of the right choices."""
+    return [each.label for each in data.examples]
 
-  def write_predictions(self, data, outputs):
+  def write_predictions(self, data, predictions):
     """Writes predictions.tsv, with the contexts and the choices."""
-    examples = data.examples
+    examples, outputs = data.examples, [each["probabilities"] for each in predictions][: len(data)]
     chosen = [each.choices[p.argmax()] for each, p in zip(examples, outputs, strict=True)]
     result_files.write_predictions(
       self.settings.output_dir,

@@ -1,4 +1,4 @@
-"""A task of one's own: the relation between two entities that are marked in a sentence.
+"""A custom task: the relation between two entities that are marked in a sentence.
 
   python examples/relations.py --data_dir=relations --init_checkpoint=uncased_L-12_H-768_A-12 \\
     --do_train --do_eval --do_predict --output_dir=output/relations
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from bert import fine_tuning
 
-Example = collections.namedtuple("Example", "text label source")
+Example = collections.namedtuple("Example", "text_a label source")
 MARKERS = ("@", "#")
 
 
@@ -51,30 +51,18 @@ class RelationHead(fine_tuning.Head):
     scores, labels = outputs["logits"], batch.features["label_ids"]
     return heads.get_classifier_loss(scores, labels, "classification")[:2]
 
-  def answers(self, batch, outputs):
-    """Names the relation, for exports and `Predictor`."""
-    import tensorflow as tf
-
-    probabilities = tf.nn.softmax(outputs["logits"])
-    labels = tf.constant(list(self.labels))
-    return {"relation": tf.gather(labels, tf.argmax(probabilities, axis=1)), "p": probabilities}
-
 
 @fine_tuning.register
 class Relations(fine_tuning.Task):
-  """Sentences, each with two marked entities."""
-
   name = "relations"
   head_class = RelationHead
   has_labels = True
 
   def read(self, split):
-    """Reads sentences, and turns their tags into markers."""
     return self.read_table(split, ["text", "label"], _example_of_row)
 
-  def record(self, example):
-    """Tokenizes a sentence."""
-    record = self.sequence(example.text)
+  def encode(self, example):
+    record = self.sequence(example.text_a)
     if not set(self.head().marker_ids) <= set(record["input_ids"]):
       raise fine_tuning.DataError(f"{example.source}: an entity is past --max_seq_length.")
     return {**record, "label_ids": self.label_id(example)}
@@ -82,8 +70,11 @@ class Relations(fine_tuning.Task):
   def head(self):
     return RelationHead(self.labels, self.tokenizer.convert_tokens_to_ids(list(MARKERS)))
 
-  def measure(self, outputs, labels):
-    """Computes the accuracy of probabilities."""
+  def decode(self, outputs, tokens):
+    probabilities = outputs["probabilities"]
+    return {"relation": self.labels[probabilities.argmax()], "probabilities": probabilities}
+
+  def metrics(self, outputs, labels):
     return {"accuracy": float((outputs.argmax(axis=1) == labels).mean())}
 
 

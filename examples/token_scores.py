@@ -1,4 +1,4 @@
-"""A task of one's own: a number for each word, such as how much a reader stresses it.
+"""A custom task: a number for each word, such as how much a reader stresses it.
 
   python examples/token_scores.py --data_dir=stress --init_checkpoint=uncased_L-12_H-768_A-12 \\
     --do_train --do_eval --do_predict --output_dir=output/stress
@@ -44,8 +44,6 @@ class ScoreHead(fine_tuning.Head):
 
 @fine_tuning.register
 class TokenScores(fine_tuning.Task):
-  """Sentences of words, each with a score."""
-
   name = "token_scores"
   head_class = ScoreHead
   answer = "scores"
@@ -53,34 +51,38 @@ class TokenScores(fine_tuning.Task):
   problem_type = "regression"
 
   def read(self, split):
-    """Reads sentences."""
     return self.read_table(split, ["words", "scores"], _example_of_row, labels=["scores"])
 
   def record_spec(self, data):
     return {**super().record_spec(data), "label_ids": ([fine_tuning.LENGTH], "float32")}
 
-  def record(self, example):
-    """Tokenizes a sentence; the score of a word is at its first token."""
+  def encode(self, example):  # the score of a word is at its first token
     record, places = self.sequence_of_words(example.words)
     labels = [math.nan] * self.length
     for place, score in zip(places, example.scores or [], strict=False):
       labels[place] = score
     return {**record, "label_ids": labels}
 
-  def measure(self, outputs, labels):
+  def metrics(self, outputs, labels):
     """Computes Pearson's correlation over all words."""
     import numpy as np
 
     is_word = np.isfinite(labels)
     return {"pearson": float(np.corrcoef(outputs[is_word], labels[is_word])[0, 1])}
 
-  def write_predictions(self, data, outputs):
-    """Writes predictions.jsonl, the words and their scores."""
-    rows = []
-    for example, found in zip(data.examples, outputs, strict=True):
-      places = self.sequence_of_words(example.words)[1]
-      rows.append({"words": example.words, "scores": [float(found[place]) for place in places]})
-    self.write_json_lines("predictions.jsonl", rows)
+  def decode(self, outputs, tokens):
+    """Gives each word the score of its first token; [CLS] and [SEP] have none."""
+    words, scores = [], []
+    for token, score in zip(tokens[1:-1], outputs["scores"][1:-1], strict=True):
+      if token.startswith("##"):
+        words[-1] += token.removeprefix("##")
+      else:
+        words.append(token)
+        scores.append(float(score))
+    return {"words": words, "scores": scores}
+
+  def view(self, example):
+    return {"text_a": " ".join(example.words)}, example.scores
 
 
 def _example_of_row(row):

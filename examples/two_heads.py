@@ -51,20 +51,20 @@ class ClassesAndScores(fine_tuning.Task):
   def record_spec(self, data):
     return {**super().record_spec(data), "label_ids": ([2], "float32")}
 
-  def record(self, example):
+  def encode(self, example):
     labels = [float(self.label_id(example)), float(example.score or 0)]
     return {**self.sequence(example.text_a), "label_ids": labels}
 
   def head(self):
     return TwoHeads(self.labels)
 
-  def measure(self, outputs, labels):  # [N, C + 1], [N, 2]
+  def metrics(self, outputs, labels):  # [N, C + 1], [N, 2]
     right, away = outputs[:, :-1].argmax(1) == labels[:, 0], abs(outputs[:, -1] - labels[:, 1])
     return {"accuracy": float(right.mean()), "mae": float(away.mean())}
 
-  def write_predictions(self, data, outputs):
-    rows = [{"label": self.labels[o[:-1].argmax()], "score": float(o[-1])} for o in outputs]
-    self.write_json_lines("predictions.jsonl", rows)
+  def decode(self, outputs, tokens):
+    both = outputs["both"]
+    return {"label": self.labels[both[:-1].argmax()], "score": float(both[-1])}
 
 
 def _example_of(row):

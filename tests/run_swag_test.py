@@ -95,16 +95,16 @@ def test_features_of_a_question(model):
   tokenizer = tokenization.FullTokenizer(model["vocab_file"])
   question = multiple_choice.ChoiceExample("x", "she takes", ["a pear", "a a saw ."], 1)
   (feature,) = multiple_choice.convert_examples_to_features([question], 3, 8, tokenizer)
-  tokens = [[VOCAB[i] for i in ids if i] for ids in feature.input_ids]
+  tokens = [[VOCAB[i] for i in ids if i] for ids in feature["input_ids"]]
   assert tokens == [
     ["[CLS]", "she", "takes", "[SEP]", "a", "pear", "[SEP]"],
     ["[CLS]", "she", "takes", "[SEP]", "a", "a", "saw", "[SEP]"],  # cut to 8
     [],
   ]
-  assert feature.input_mask == [[1] * 7 + [0], [1] * 8, [0] * 8]
-  assert feature.segment_ids == [[0] * 4 + [1] * 3 + [0], [0] * 4 + [1] * 4, [0] * 8]
-  assert feature.choice_mask == [1, 1, 0]
-  assert feature.label_id == 1
+  assert feature["input_mask"] == [[1] * 7 + [0], [1] * 8, [0] * 8]
+  assert feature["segment_ids"] == [[0] * 4 + [1] * 3 + [0], [0] * 4 + [1] * 4, [0] * 8]
+  assert feature["choice_mask"] == [1, 1, 0]
+  assert feature["label_ids"] == 1
 
 
 # ---------------------------------------------------------------------------------------------

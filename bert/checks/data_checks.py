@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 
-from bert.checks import record_checks
+from bert.checks import own_data, record_checks, sentence_data, squad_data, tagging_data
 from bert.checks.findings import (
   Finding,
   RunUnderCheck,
@@ -23,7 +23,7 @@ from bert.checks.findings import (
   share,
   warning,
 )
-from bert.checks.task_data import Text, TextSet
+from bert.checks.task_data import TaskData, Text, TextSet
 from bert.io import filesystem, vocabulary_kind
 from bert.io.wording import counted
 from bert.tasks import kinds, shared_texts
@@ -36,6 +36,12 @@ _MANY_PIECES = 3.5  # for a word; English in its own vocabulary has 1.2
 _LONGEST_WORDS = 15  # on average: longer ones are of a language without blanks
 _TEXTS_SPLIT = 1000
 _ONE_SIDED = 0.95
+
+READERS: dict[str, type[TaskData]] = {
+  "sentences": sentence_data.SentenceData,
+  "squad": squad_data.SquadData,
+  "ner": tagging_data.TaggingData,
+}
 
 # Parts of warnings of a run for which there is a finding here.
 _SAID_BY_DOCTOR = (
@@ -56,12 +62,12 @@ def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
   if subject.data_dir == "download":
     yield note("The data would be downloaded; they are not checked.")
     return
-  readers = {kind.name: kind.data_class()(subject) for kind in _recognised()}
+  readers = {name: reader(subject) for name, reader in READERS.items()}
   tables, folder = next(item for item in readers.items() if item[1].reads_folder)
   sets: Iterator[TextSet | Finding]
   if subject.task_name and subject.data_dir:
     own = kinds.registered().get(subject.task_name)
-    sets = (own.data_class()(subject) if own and own.file else folder).sets(())
+    sets = (own_data.OwnData(subject) if own and own.file else folder).sets(())
   else:
     by_kind = collections.defaultdict(list)
     for path in _files_of(subject):
@@ -102,11 +108,6 @@ def _with_warnings(sets: Iterator[TextSet | Finding]) -> Iterator[TextSet | Find
     yield failure
 
 
-def _recognised() -> list[kinds.Kind]:
-  """Returns the tasks whose files can be recognised."""
-  return [kind for kind in kinds.registered().values() if kind.data and not kind.file]
-
-
 def _files_of(subject: RunUnderCheck) -> list[str]:
   from bert.text import text_files
 
@@ -130,14 +131,13 @@ def recognise(path: str) -> str:
 
   if record_checks.are_records(path):
     return "records"
-  readers = {kind.name: kind.data_class() for kind in _recognised()}
-  for name, reader in readers.items():
+  for name, reader in READERS.items():
     if path.endswith(reader.endings):
       return name
   with text_files.open_bytes(path) as file:
     head = file.read(1 << 16).decode("utf-8-sig", "replace")
-  similar = (name for name, reader in readers.items() if reader.looks_like(head))
-  others = (name for name, reader in readers.items() if path.endswith(reader.weak_endings))
+  similar = (name for name, reader in READERS.items() if reader.looks_like(head))
+  others = (name for name, reader in READERS.items() if path.endswith(reader.weak_endings))
   return next(itertools.chain(similar, others, ["text"]))
 
 

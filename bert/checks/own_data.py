@@ -2,11 +2,11 @@
 
 from bert.checks.findings import note
 from bert.checks.task_data import SPLITS, TaskData, Text, TextSet
-from bert.tasks import kinds, user_tables
+from bert.tasks import kinds, shared_texts, user_tables
 
 
 class OwnData(TaskData):
-  """The examples of a task, as far as `Task.texts` says which texts they have."""
+  """The examples of a task, as far as `Task.view` tells their texts."""
 
   reads_folder = True
 
@@ -25,15 +25,17 @@ class OwnData(TaskData):
     if data.is_training:
       task.prepare(data)
       self.subject.facts |= task.facts()
-    said = [task.texts(example) for example in data.examples]
-    if not said:
+    if not data.examples:
       raise ValueError(f"There is no example for {name}.")
-    if None in said:
-      yield note(f"Task.texts does not say the texts of {name}.", folder)
-      return
     texts = []
-    for number, (example, (words, labels)) in enumerate(zip(data.examples, said, strict=True)):
+    for number, example in enumerate(data.examples):
+      try:
+        item, gold = task.view(example)
+      except AttributeError as error:
+        yield note(f"Task.view does not tell the texts of {name} ({error}).", folder)
+        return
+      words = shared_texts.texts_of(item) or [""]
       where = getattr(example, "source", None) or f"{folder}, {name} example {number + 1}"
-      known = tuple(map(str, labels)) if name != "test" else ()
-      texts.append(Text(words[0], (*words, None)[1], known, where.replace(", line ", ":")))
+      labels = (str(gold),) if task.labels and gold is not None and name != "test" else ()
+      texts.append(Text(words[0], " ".join(words[1:]), labels, where.replace(", line ", ":")))
     yield TextSet(name, folder, texts, task.labels or ())

@@ -103,7 +103,7 @@ def _example(model: Described) -> Mapping[str, Any] | str:
     return own
   if model.kind is None:
     return "It rains."
-  return model.kind.decoder_class().synthetic_example(model.kind.inputs)
+  return model.kind.decoder_class().synthetic_example()
 
 
 def _text(model: Described) -> str:

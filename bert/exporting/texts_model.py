@@ -62,7 +62,7 @@ class TextsModel(TaskModel):
 
   @tf.function(autograph=False)
   def __call__(self, text_a, text_b=None) -> Outputs:
-    """Gives the head's `answers`, `[B, ...]`, of strings `[B]`; an empty `text_b` is no text.
+    """Gives the head's `predictions`, `[B, ...]`, of strings `[B]`; an empty `text_b` is no text.
 
     A head with `per_token` also gives `tokens`, string `[B, S]`, and `num_tokens`, int32 `[B]`.
     """
@@ -72,7 +72,7 @@ class TextsModel(TaskModel):
     features = {n: inputs[m] for n, m in zip(SEQUENCES, hub_encoder.INPUTS, strict=True)}
     batch = Batch(self._config, features, options=self._bert_options)
     with self._building():
-      answers = self._head.answers(batch, self._head.outputs(batch))
+      answers = self._head.predictions(batch, self._head.outputs(batch))
     if self._head.per_token:
       tokens = tf.gather(tf.constant(self._tokens), features["input_ids"])
       answers = {

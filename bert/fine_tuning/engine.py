@@ -136,7 +136,12 @@ class FineTuning(Run):
       shared_texts.warn_of_shared(seen, list(self._texts_of(data)), name)
 
   def _texts_of(self, data: DataSet) -> Iterator[Sequence[str] | None]:
-    return (said[0] if (said := self.task.texts(each)) else None for each in data.examples)
+    """Yields the texts of examples; None where the task does not tell them."""
+    for example in data.examples:
+      try:
+        yield shared_texts.texts_of(trained_task.item_of(self.task, example))
+      except command_line.UsageError:
+        yield None
 
   def facts(self):
     """Returns those of the task, and the head of a task of one's own."""
@@ -158,7 +163,7 @@ class FineTuning(Run):
     count = len(self.train)
     if self.task.plans_by_records:
       count = self._write(self.train)
-    return self.settings.planned(count, self.task.unit)
+    return self.settings.planned(count, "windows" if self.task.plans_by_records else self.task.unit)
 
   def _write(self, data: DataSet) -> int:
     """Writes `OUTPUT_DIR/<record_name>.tf_record`, once in a run.
@@ -187,7 +192,8 @@ class FineTuning(Run):
     """Returns the input_fn of a set, whose records are written now, and its sizes to log."""
     count = self._write(data)
     input_fn = self.task.input_fn(self.settings.features_path(data.record_name), data)
-    return input_fn, self.task.sizes(data, count)
+    sizes = {f"Num {self.task.unit}": len(data)}
+    return input_fn, sizes if count == len(data) else {**sizes, "Num records": count}
 
   def _shown_examples(self) -> int:
     """Returns how many examples' features to log: one of the first data that are written.
@@ -209,7 +215,7 @@ class FineTuning(Run):
     return model_fn_of(
       self.task.head(),
       bert_config=self.bert_config,
-      metric_fn=self.task.metrics,
+      metric_fn=self.task.evaluate,
       **self.teaching.model_options(self),
     )
 
@@ -251,7 +257,7 @@ class FineTuning(Run):
       name = data.suffix.strip("_") or None
       on_rows = None if data.suffix else self._know_rows
       results = self.evaluate_on(input_fn, sizes, checkpoint_path, name, on_rows)
-      failure = self.task.failure_of_results(results)
+      failure = results.get(constant_answers.FAILURE)
       constant_answers.warn_of(failure)
       if not data.suffix:  # the main set
         self.summarize(self.task.headline, self.task.report_keys, failure, len(data))
@@ -260,17 +266,6 @@ class FineTuning(Run):
     scores = dict(arrays)
     ids, mask = scores.pop("input_ids"), scores.pop("input_mask")
     self.known_rows.add(ids, mask, scores)
-
-  def predictions_of(self, data: DataSet, checkpoint_path: str | None):
-    """Computes what the model says of a set, see `Task.collect`."""
-    input_fn, sizes = self.batches(data)
-    logging.info("***** Running prediction*****")
-    log_sizes(sizes, self.settings.predict_batch_size)
-    start = time.monotonic()
-    predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
-    outputs = self.task.collect(predictions, data)
-    logging.info("Prediction took %.1f s.", time.monotonic() - start)
-    return outputs
 
   def summarize(
     self, headline: str, metrics: Iterable[str], failure: str | None, examples: int
@@ -283,8 +278,14 @@ class FineTuning(Run):
 
   def _predict(self, checkpoint_path):
     for data in self.sets["test"]:
-      outputs = self.predictions_of(data, checkpoint_path)
-      if scores := self.task.write_predictions(data, outputs):
+      input_fn, sizes = self.batches(data)
+      logging.info("***** Running prediction*****")
+      log_sizes(sizes, self.settings.predict_batch_size)
+      start = time.monotonic()
+      predictions = self.estimator.predict(input_fn=input_fn, checkpoint_path=checkpoint_path)
+      scores = self.task.write_predictions(data, predictions)
+      logging.info("Prediction took %.1f s.", time.monotonic() - start)
+      if scores:
         self.write_results(f"test_results{data.suffix}.txt", scores)
 
 
@@ -372,13 +373,15 @@ def register(task_class: type[Task]) -> type[Task]:
   Its class needs `name`, and `head_class`; both lie in one Python file.
 
   Raises:
-    ValueError: another task has its name, or its headline is an error, of which less is better.
+    ValueError: another task has its name; its headline is an error, of which less is better; or a
+      method is of an earlier version.
   """
   if result_files.is_error(str(task_class.headline)):
     raise ValueError(
       f"{task_class.__name__}.headline is {task_class.headline}, of which less is better: name a "
       "score of which more is better, such as an accuracy or a correlation, to compare runs by."
     )
+  own_task_checks.check_is_current(task_class)
   module = sys.modules[task_class.__module__]
   name = task_class.__module__
   file = getattr(module, "__file__", None)
@@ -391,10 +394,8 @@ def register(task_class: type[Task]) -> type[Task]:
       task_class.name,
       task=f"{name}:{task_class.__name__}",
       head=f"{name}:{task_class.head_class.__name__}",
-      model=task_class.model,
-      decoder=task_class.decoder,
-      inputs=tuple(task_class.inputs),
-      data=kinds.OWN_DATA,
+      decoder="bert.tasks.decoding:TextDecoder",
+      model="bert.exporting.texts_model:TextsModel",
       file=file,
     )
   )

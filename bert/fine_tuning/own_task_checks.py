@@ -23,9 +23,29 @@ from bert.tasks import kinds
 _EXAMPLES = 2
 _HELP = "docs/extending.md lists what each method gets and returns."
 # What has to be written -> the methods of which one is enough.
-_OF_TASK = {"read": ("read", "data_sets"), "record": ("record", "records")}
-_OF_TASK |= {"measure": ("measure", "metrics")}
+_OF_TASK = {"read": ("read",), "encode": ("encode", "records"), "metrics": ("metrics", "evaluate")}
 _OF_HEAD = {"outputs": ("outputs",), "loss": ("loss",)}
+# Methods of earlier versions -> what takes their place.
+_RENAMED = {
+  "record": "`encode(example)`, of the same form",
+  "measure": "`metrics(outputs, labels)`, of the same form",
+  "texts": "`view(example)`, which returns the texts by name, and the gold label",
+  "item": "`view(example)`, which returns the texts by name, and the gold label",
+  "gold": "`view(example)`, which returns the texts by name, and the gold label",
+  "collect": "`decode(outputs, tokens)`, which makes the answer to one example",
+  "score_answers": "`score(data, answers)`, of the same form",
+  "answers": "`decode(outputs, tokens)` of the task, which makes the answer to one example",
+}
+
+
+def check_is_current(task_class: type[Task]) -> None:
+  """Raises a ValueError that names what takes the place of a method of an earlier version."""
+  for owner in (task_class, task_class.head_class):
+    for name, instead in _RENAMED.items():
+      if hasattr(owner, name):
+        raise ValueError(
+          f"{owner.__name__}.{name} is of an earlier version: write {instead}. {_HELP}"
+        )
 
 
 def check_methods(task: Task) -> None:
@@ -62,7 +82,14 @@ def check_examples(task: Task, data: DataSet) -> None:
   for record in records:
     _check_record(task, record, spec)
   _check_head(task, some, _stacked(records, spec))
-  _check_item(task, some.examples[0])
+  try:
+    item = trained_task.item_of(task, some.examples[0])
+    if unknown := [name for name in item if name not in ("text_a", "text_b")]:
+      what = f"names the texts {', '.join(map(str, unknown))}: a model reads text_a and text_b."
+      raise _fail(type(task), "view", what)
+  except trained_task.NoItemError as error:
+    if task.settings.get("report"):
+      logging.warning("The report will have no examples: %s.", error)
 
 
 def _fail(owner: Any, method: str, what: str) -> command_line.UsageError:
@@ -76,7 +103,7 @@ def _fail(owner: Any, method: str, what: str) -> command_line.UsageError:
 def _check_record(task: Task, record: Any, spec: Mapping[str, tuple[list[int], str]]) -> None:
   import numpy as np
 
-  method = "record" if type(task).record is not Task.record else "records"
+  method = "encode" if type(task).encode is not Task.encode else "records"
   if not isinstance(record, Mapping):
     raise _fail(type(task), method, f"returns {_kind(record)}: return a dict, name -> numbers.")
   if missing := [name for name in spec if name not in record]:
@@ -201,16 +228,16 @@ def _check_results(task: Task, tensors: Mapping[str, Any]) -> None:
   name = type(task).__name__
   try:
     with _quiet():
-      results = task.metrics(**tensors)
+      results = task.evaluate(**tensors)
   except command_line.UsageError:
     raise
   except Exception as error:
-    logging.debug("%s.measure cannot be tried on zeros: %s", name, error)
+    logging.debug("%s.metrics cannot be tried on zeros: %s", name, error)
     return
   if task.headline not in results:
     scores = [each for each in results if not result_files.is_error(each)]
     raise command_line.UsageError(
-      f"{name}.headline is {task.headline!r}, which is not among the scores of `measure`: "
+      f"{name}.headline is {task.headline!r}, which is not among the scores of `metrics`: "
       f"{', '.join(scores) or 'none'}. Set `headline` to one of them; `eval_` precedes each name."
     )
 
@@ -222,28 +249,6 @@ def _quiet() -> Iterator[None]:
   with warnings.catch_warnings(), np.errstate(all="ignore"):
     warnings.simplefilter("ignore")
     yield
-
-
-# ---------------------------------------------------------------------------------------------
-# Texts.
-
-
-def _check_item(task: Task, example: Any) -> None:
-  """Checks what a `Predictor` takes of an example; a task without `item` has a report without."""
-  try:
-    item = trained_task.item_of(task, example)
-    unknown = [each for each in item if each not in task.inputs]
-    if unknown and task.decoder == kinds.OWN_ANSWERS:
-      what = f"returns {', '.join(map(str, unknown))}; the model reads {', '.join(task.inputs)}."
-      raise _fail(type(task), "item", what)
-  except trained_task.NoItemError as error:
-    if task.settings.get("report"):
-      logging.warning("The report will have no examples: %s.", error)
-  except command_line.UsageError:
-    raise
-  except Exception as error:
-    what = f"fails for the first example: {type(error).__name__}: {error}."
-    raise _fail(type(task), "item", what) from error
 
 
 def _kind(value: Any) -> str:

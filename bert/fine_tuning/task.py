@@ -1,38 +1,35 @@
-"""What a task says: its flags, its data, its head and its results.
+"""The contract of a task: `read`, `encode`, `head`, `decode` and `metrics`.
 
   @register
-  class MultipleChoice(Task):
-    name = "swag"
-    headline = "eval_accuracy"
+  class Stars(Task):
+    name, head_class, answer, headline = "stars", StarsHead, "stars", "eval_close"
 
-    def read(self, split): ...                          # its file -> examples
-    def record_spec(self, data): ...                    # what a record of an example holds
-    def records(self, data, num_shown): ...             # examples -> records
-    def head(self): ...                                 # what is computed of a batch
-    def metrics(self, **tensors): ...                   # of an evaluation -> results
-    def score(self, data, outputs): ...                 # of predictions -> results
-    def write_predictions(self, data, outputs): ...
-
-A task with one record for each example needs less: `record`, and `measure` for all results.
+    def read(self, split): ...                  # train, dev or test -> examples
+    def encode(self, example): ...              # an example -> its record
+    def head(self): ...                         # what is computed of a batch of records
+    def decode(self, outputs, tokens): ...      # what the head predicts of an example -> an answer
+    def metrics(self, outputs, labels): ...     # of all examples -> name -> number
 
   if __name__ == "__main__":
-    main(MultipleChoice)
+    main(Stars)
 
-`engine.py` does the rest. What is computed lies in the head (`bert/model/task_head.py`), which
-holds values alone. Importing this module imports no TensorFlow, so that `--help` is instant.
+All other methods have defaults. The built-in tasks have a `tasks.decoding.Decoder` in the place of
+`decode`, because their texts become several sequences. `engine.py` runs a task; what is computed is
+its head (`bert/model/task_head.py`). Importing this module imports no TensorFlow, so that `--help`
+is instant.
 
 Letters in shapes: B = batch size, S = sequence length, N = examples of a set.
 """
 
 import collections
 import dataclasses
+import itertools
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from absl import logging
 
-from bert.fine_tuning.scored_answers import ScoredAnswers
 from bert.io import atomic_files
 from bert.io.table_columns import Column
 from bert.model.task_head import SEQUENCES, Head
@@ -40,18 +37,26 @@ from bert.scripts import (
   command_line,
   flag_groups,
   model_labels,
-  result_files,
   run_settings,
   shared_flags,
 )
 from bert.scripts.run_settings import RunSettings
-from bert.tasks import classification, constant_answers, kinds, label_counts, user_tables
+from bert.tasks import classification, label_counts, shown, user_tables
+from bert.tasks.decoding import plain
+from bert.tasks.metrics import mean_loss
 from bert.tasks.user_tables import TableRow
 from bert.text.sequence_layout import layout_of
 from bert.training import distribution
 
 LENGTH = "S"
 """In a shape: `--max_seq_length`. Batches are cut along this axis to their longest example."""
+
+# Names of a split's file, without its ending; the first that exists is read.
+_FILES: dict[str, Sequence[str]] = {
+  "train": ("train",),
+  "dev": ("dev", "val", "devel", "valid", "validation"),
+  "test": ("test",),
+}
 
 # name -> shape and type of a value in a record: `([], "int64")`, or `([4, LENGTH], "float32")`.
 Spec = Mapping[str, tuple[Sequence[Any], str]]
@@ -99,64 +104,33 @@ class DataSet:
     return self.split == "train"
 
 
-class Task(ScoredAnswers):
+class Task:
   """One task of a run: made once the settings, the configuration and the tokenizer are known.
 
+  `docs/design/tasks.md` has a table of the class attributes.
+
   Attributes:
-    settings: of the run.
+    settings: of the run; None where a task only decodes.
     config: the `modeling.BertConfig`.
     tokenizer: see `text/tokenizer.py`.
     labels: of the model's outputs, in their order; None where they have no names. Known at the
       latest when `prepare` returns.
     texts_in: name of a text -> its column in the tables that were read, by name or number, for
       `predict.py`; `header` is False where such a table does not name its columns.
-    name: of the task; `task_name` in the facts of its runs.
-    answer: of the head's predictions, the one that is measured and written.
-    has_labels: whether an example's `label` is the name of a class; `prepare` then finds them all.
-    head_class: of a task of one's own; a dataclass of JSON values.
-    model, decoder: `module:Class` each: from texts to answers, in a graph and in Python.
-    inputs: names of the texts.
-    unit: the plural of what an epoch consists of, for logs.
-    train_files, dev_files, test_files: names of a split's file; the first that exists is read.
-    file_endings: of these files in `--data_dir`, which their names here are without.
-    data_help: the help of `--data_dir`.
-    headline: the result that selects the best weights, and by which runs are compared.
-    reported: further results in a report of many runs, beside the headline and the loss.
-    informative_flags: whose change, when a run is resumed, is only logged; beside
-      `steps.Run.informative`.
-    ignored_in_eval: facts that may differ in a run that does not train.
-    task_flags: that describe the task and its files, not where these lie: a student takes them.
-    problem_type: what the head's logits are: `classification`, `regression` or `multi_label` of a
-      whole sequence; of other tasks a word of their own, and their own `distillation_loss`.
-    reads_unlabelled: whether a student may learn from texts of `--unlabelled_file`, too; examples
-      are then `classification.InputExample`.
-    shuffles: whether the training set is shuffled once it is read. The shuffle buffer alone would
-      leave the examples of one document together.
-    plans_by_records: whether the steps of an epoch follow from the number of records, where an
-      example may become several.
-    keeps_records: whether `records` keeps what later steps need, so that it has to run in every
-      worker.
   """
 
   name: ClassVar[str] = ""
-  answer: ClassVar[str] = "probabilities"
-  has_labels: ClassVar[bool] = False
   head_class: ClassVar[type[Head]] = Head
-  model: ClassVar[str] = kinds.OWN_MODEL
-  decoder: ClassVar[str] = kinds.OWN_ANSWERS
-  inputs: ClassVar[Sequence[str]] = ("text_a", "text_b")
-  unit: ClassVar[str] = "examples"
-  train_files: ClassVar[Sequence[str]] = ("train",)
-  dev_files: ClassVar[Sequence[str]] = ("dev",)
-  test_files: ClassVar[Sequence[str]] = ("test",)
-  file_endings: ClassVar[Sequence[str]] = ("tsv", "csv", "jsonl")
-  data_help: ClassVar[str] = "Folder with train, dev and test: .tsv, .csv or .jsonl."
+  answer: str = "probabilities"
   headline: str = "eval_accuracy"
   reported: Sequence[str] = ()
+  has_labels: ClassVar[bool] = False
+  problem_type: str = "classification"
+  unit: ClassVar[str] = "examples"
+  file_endings: ClassVar[Sequence[str]] = ("tsv", "csv", "jsonl")
+  task_flags: ClassVar[Sequence[str]] = ("skip_bad_rows",)
   informative_flags: ClassVar[Sequence[str]] = ()
   ignored_in_eval: ClassVar[Sequence[str]] = ()
-  task_flags: ClassVar[Sequence[str]] = ("skip_bad_rows",)
-  problem_type: str = "classification"
   reads_unlabelled: ClassVar[bool] = False
   shuffles: ClassVar[bool] = True
   plans_by_records: ClassVar[bool] = False
@@ -176,7 +150,9 @@ class Task(ScoredAnswers):
   def define_flags(cls) -> None:
     """Defines all flags of the script."""
     with flag_groups.flag_group("Task and data"):
-      shared_flags.define_split_flags(cls.data_help)
+      *first, last = (f".{ending}" for ending in cls.file_endings)
+      kinds_of_files = f"{', '.join(first)} or {last}"
+      shared_flags.define_split_flags(f"Directory with train, dev and test, {kinds_of_files}.")
       shared_flags.define_run_flags(
         "Whether to evaluate on the dev file.", "Whether to predict the test file."
       )
@@ -197,12 +173,6 @@ class Task(ScoredAnswers):
     run_settings.check_split_files(settings)
 
   @classmethod
-  def divides_tables(cls, settings: RunSettings) -> bool:
-    """Tells whether `--data_dir` may be one table, see `table_split`: by `file_endings`."""
-    del settings
-    return "jsonl" in cls.file_endings
-
-  @classmethod
   def resolve(cls, settings: RunSettings) -> RunSettings:
     """Returns the settings with those that follow from files, such as the model's."""
     return settings
@@ -212,7 +182,7 @@ class Task(ScoredAnswers):
 
   def file(self, split: str) -> str:
     """Returns the file of `train`, `dev` or `test`."""
-    return self.settings.split_file(split, getattr(self, f"{split}_files"), self.file_endings)
+    return self.settings.split_file(split, _FILES[split], self.file_endings)
 
   def splits(self) -> Iterator[str]:
     """Yields the names of the splits that the run needs."""
@@ -257,21 +227,20 @@ class Task(ScoredAnswers):
     named = dict(columns if isinstance(columns, Mapping) else zip(columns, columns, strict=True))
     needed = named.keys() - set(labels if split == "test" else ())
     skip = bool(self.settings.get("skip_bad_rows"))
-    self.texts_in = {key: column for key, column in named.items() if key in self.inputs}
+    self.texts_in = {key: column for key, column in named.items() if key in ("text_a", "text_b")}
     return user_tables.read_table(self.file(split), named, convert, needed, skip_bad_rows=skip)
 
-  def texts(self, example: Any) -> tuple[Sequence[str], Sequence[Any]] | None:
-    """Returns the texts of an example, one or two, and its labels, for `doctor.py`.
+  def view(self, example: Any) -> tuple[Mapping[str, Any], Any]:
+    """Returns an example as a `Predictor` takes it, and what is right for it.
 
-    None where that cannot be said. By default `text_a`, `text_b` and the class in `label`.
+    Reports, `doctor.py` and `export_hub.py --eval_file` ask for it.
+
+    Returns:
+      Its texts by the names of the model's inputs, by default `text_a` and `text_b`; and its gold
+      label, by default `label`: a name, a number, a list of names, or None where it is unknown.
     """
-    if not hasattr(example, "text_a"):
-      return None
-    second = getattr(example, "text_b", None)
-    label = getattr(example, "label", None)
-    labels = label if isinstance(label, (list, tuple)) else [label]
-    is_number = label is None or self.problem_type == "regression"
-    return [example.text_a, *([second] if second else [])], [] if is_number else labels
+    texts = {"text_a": example.text_a, "text_b": getattr(example, "text_b", None)}
+    return texts, getattr(example, "label", None)
 
   def data_sets(self, split: str) -> list[DataSet]:
     """Reads a split as data sets, the main one first."""
@@ -332,14 +301,14 @@ class Task(ScoredAnswers):
     spec = self.record_spec(data)
     real = {"is_real_example": 1} if "is_real_example" in spec else {}
     for index, example in enumerate(data.examples):
-      record = {**real, **self.record(example)}
+      record = {**real, **self.encode(example)}
       if index < num_shown:
         logging.info("*** Example ***\n%s", example)
         for name, value in record.items():
           logging.info("%s: %s", name, value)
       yield record
 
-  def record(self, example: Any) -> Mapping[str, Any]:
+  def encode(self, example: Any) -> Mapping[str, Any]:
     """Converts one example to its record: name -> value, as `record_spec` says.
 
     Raises:
@@ -404,10 +373,6 @@ class Task(ScoredAnswers):
     """`--max_seq_length`."""
     return self.settings.max_seq_length
 
-  def sizes(self, data: DataSet, num_records: int) -> dict[str, Any]:
-    """Returns the numbers that are logged: name -> number."""
-    return {f"Num {self.unit}": len(data)}
-
   def input_fn(self, path: str, data: DataSet):
     """Reads batches of a file of records.
 
@@ -443,31 +408,63 @@ class Task(ScoredAnswers):
     """Returns what is computed of a batch, once the data are read; by default `head_class()`."""
     return self.head_class()
 
-  def metrics(self, **tensors: Any) -> dict[str, Any]:
-    """Computes the results of an evaluation.
+  def decode(self, outputs: Mapping[str, Any], tokens: Sequence[str]) -> dict[str, Any]:
+    """Makes an answer of what the head predicts for one example.
+
+    `Predictor`, the server, reports and `--do_predict` return it. The task may have no settings
+    then; `labels` are those of the head, if it has a field of this name.
 
     Args:
-      **tensors: NumPy arrays `[N, ...]`, what the head's `eval_tensors` named, of all batches.
+      outputs: the head's `predictions` by name, NumPy arrays without the axis of the batch; of
+        `per_token` one value for each of the tokens.
+      tokens: of the sequence, special ones included.
 
     Returns:
-      `eval_` and a name -> number; texts and arrays are only logged. By default what `measure`
-      finds, and the mean loss.
+      Values for JSON, and arrays. By default the outputs, and of `per_token` the `tokens`.
     """
-    is_real = tensors["is_real_example"] > 0 if "is_real_example" in tensors else slice(None)
-    found = self.measure(tensors[self.answer][is_real], tensors["label_ids"][is_real])
-    return {**_prefixed(found), "eval_loss": float(tensors["losses"][is_real].mean())}
+    found = {**outputs, **({"tokens": list(tokens)} if self.head_class.per_token else {})}
+    return {name: plain(value) for name, value in sorted(found.items())}
 
-  def measure(self, outputs: Any, labels: Any) -> dict[str, float]:
-    """Compares what a model says with what is correct.
+  def metrics(self, outputs: Any, labels: Any) -> dict[str, Any]:
+    """Compares what the model predicts with what is correct.
 
     Args:
       outputs: NumPy array `[N, ...]`, the head's `answer` of each example.
       labels: NumPy array `[N, ...]`, `label_ids` of their records.
 
     Returns:
-      Name -> number, such as `accuracy`; as results they begin with `eval_`.
+      Name -> number, such as `accuracy`; as results they begin with `eval_`. Texts are only logged.
     """
     raise NotImplementedError
+
+  def evaluate(self, **tensors: Any) -> dict[str, Any]:
+    """Computes the results of an evaluation, by default `metrics` and the mean loss.
+
+    Args:
+      **tensors: NumPy arrays `[N, ...]`, what the head's `eval_tensors` named, of all batches.
+
+    Returns:
+      `eval_` and a name -> number; texts and arrays are only logged. `constant_answers.FAILURE`
+      explains why the model counts as failed.
+    """
+    is_real = tensors["is_real_example"] > 0 if "is_real_example" in tensors else slice(None)
+    found = self.metrics(tensors[self.answer][is_real], tensors["label_ids"][is_real])
+    return {**prefixed(found), "eval_loss": mean_loss(tensors["losses"][is_real])}
+
+  def score(self, data: DataSet, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Computes the results of the answers to a set, by default `metrics` of their `answer`.
+
+    Raises:
+      KeyError: answers do not hold what is measured.
+    """
+    import numpy as np
+
+    outputs = np.asarray([each[self.answer] for each in answers])
+    return prefixed(self.metrics(outputs, np.asarray(self.label_ids(data))))
+
+  def label_ids(self, data: DataSet) -> Sequence[Any]:
+    """Returns what `metrics` compares answers with, by default `label_ids` of the records."""
+    return [record["label_ids"] for record in self.records(data, 0)]
 
   def metric_names(self) -> Iterable[str]:
     """Returns the results that `--best_metric` may name, once the data are read."""
@@ -526,58 +523,36 @@ class Task(ScoredAnswers):
     """Evaluates and predicts with the best weights, or with the newest where there is no path."""
     run.evaluate_and_predict(checkpoint_path)
 
-  def collect(self, predictions: Iterator[Mapping[str, Any]], data: DataSet) -> Any:
-    """Collects what the model predicts for a set.
+  def write_predictions(
+    self, data: DataSet, predictions: Iterable[Mapping[str, Any]]
+  ) -> dict[str, Any] | None:
+    """Writes the files of `--do_predict`.
 
     Args:
+      data: the test set.
       predictions: of each record, what the head's `predictions` named, without the batch's axis.
-      data: the set.
-
-    Returns:
-      float `[N, ...]`; by default the head's `answer`, `[N, S, ...]` where it is of tokens, whose
-      batches are cut to their longest sequence.
-    """
-    import numpy as np
-
-    found = [each[self.answer] for each in predictions][: len(data)]
-    if not self.head_class.per_token:
-      return found
-    rest = [(0, 0)] * (found[0].ndim - 1) if found else []
-    return [np.pad(each, [(0, self.length - len(each)), *rest]) for each in found]
-
-  def score(self, data: DataSet, outputs: Any) -> dict[str, Any]:
-    """Computes the results of what `collect` returned."""
-    import numpy as np
-
-    labels = [record["label_ids"] for record in self.records(data, 0)]
-    return _prefixed(self.measure(np.asarray(outputs), np.asarray(labels)))
-
-  failure_of_results = staticmethod(constant_answers.failure_of_results)  # of an evaluation's
-
-  def write_predictions(self, data: DataSet, outputs: Any) -> dict[str, Any] | None:
-    """Writes the files of `--do_predict`, of what `collect` returned of a test set.
 
     Returns:
       The results, for `test_results.txt`, where the correct ones are known. By default none:
-      `predictions.tsv` has the `id` of each example, or its number, and its numbers.
+      `predictions.jsonl` has the `id` of each example, or its number, and its decoded answer.
     """
-    import numpy as np
-
-    rows = np.reshape(outputs, [len(data), -1])
-    numbered = [self.answer] if rows.shape[1] == 1 else [str(i) for i in range(rows.shape[1])]
-    result_files.write_predictions(
-      self.settings.output_dir,
-      data.suffix,
-      [str(getattr(each, "id", index)) for index, each in enumerate(data.examples)],
-      list(rows),
-      self.labels or numbered,
-      "classification" if self.labels else "regression",
-    )
+    rows = []
+    for number, (example, found) in enumerate(zip(data.examples, predictions, strict=False)):
+      ids = list(itertools.compress(*map(self.encode(example).get, ("input_ids", "input_mask"))))
+      if self.head_class.per_token:
+        found = {name: value[: len(ids)] for name, value in found.items()}
+      answer = self.decode(found, [self.tokenizer.inv_vocab[each] for each in ids])
+      rows.append({"id": str(getattr(example, "id", number)), **answer})
+    self.write_json_lines(f"predictions{data.suffix}.jsonl", rows)
     return None
+
+  def shown(self) -> shown.Shown:
+    """Returns how a report shows examples and answers; by default all values of an answer."""
+    return shown.Shown()
 
   def write_json_lines(self, name: str, rows: Iterable[Any]) -> None:
     """Writes a file into `--output_dir`, one JSON value in a line, whole or not at all."""
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    lines = [json.dumps(row, ensure_ascii=False, default=_as_list) + "\n" for row in rows]
     path = self.settings.path(name)
     distribution.on_chief(atomic_files.write_text, path, "".join(lines))
     logging.info("Wrote %d lines to %s.", len(lines), path)
@@ -596,9 +571,21 @@ class Task(ScoredAnswers):
     return (*self.report_keys, "global_step", "loss")
 
 
-def _prefixed(results: Mapping[str, Any]) -> dict[str, Any]:
+def prefixed(results: Mapping[str, Any]) -> dict[str, Any]:
+  """Puts `eval_` before the names of numbers.
+
+  Raises:
+    UsageError: the results have no names.
+  """
   if not isinstance(results, Mapping):
     raise command_line.UsageError(
-      f"`measure` returns a value of type {type(results).__name__}: return a dict, name -> number."
+      f"`metrics` returns a value of type {type(results).__name__}: return a dict, name -> number."
     )
-  return {f"eval_{name}": value for name, value in results.items()}
+  return {
+    f"eval_{name}" if hasattr(value, "__float__") else name: value
+    for name, value in results.items()
+  }
+
+
+def _as_list(value: Any) -> Any:
+  return value.tolist()

@@ -168,16 +168,12 @@ class Head:
     known = {name: batch.features[name] for name in names}
     return {**self.predictions(batch, outputs), **known, "losses": losses}
 
-  def answers(self, batch: Batch, outputs: Tensors) -> Tensors:
-    """Computes what an export answers to texts, `[B, ...]` each; by default the predictions."""
-    return self.predictions(batch, outputs)
-
   def row_scores(self, batch: Batch, outputs: Tensors) -> Tensors:
-    """Selects what `scores` gives for the rows of a batch, `[R, ...]` each; by default the answers.
+    """Selects what `scores` gives for the rows of a batch, by default the predictions.
 
     Empty where the outputs of a batch are not those of its rows, as far as one can tell.
     """
-    return self.answers(batch, outputs) if type(self).scores is Head.scores else {}
+    return self.predictions(batch, outputs) if type(self).scores is Head.scores else {}
 
   def scores(self, batch: Batch) -> Tensors:
     """Computes what an engine gives for rows of one sequence each: name -> `[R, ...]`.

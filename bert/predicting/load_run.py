@@ -49,7 +49,9 @@ class Run(NamedTuple):
   def max_seq_length(self) -> int:
     """That of the run; else the default of the kind, or what the model can read."""
     longest = self.config.longest_sequence
-    return self.settings.get("max_seq_length", min(self.kind.max_seq_length, longest))
+    return self.settings.get(
+      "max_seq_length", min(self.kind.decoder_class().default_length, longest)
+    )
 
 
 def decoder_of(run: Any, **options: Any) -> Decoder:

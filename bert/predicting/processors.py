@@ -376,7 +376,7 @@ def name_texts(
   elif isinstance(item, str):
     texts = dict.fromkeys(names[:1], item)
   elif isinstance(item, (tuple, list)):
-    inputs = (kind.inputs for kind in kinds.registered().values())
+    inputs = (kind.decoder_class().inputs for kind in kinds.registered().values())
     pair: Sequence[str] = next((found for found in inputs if set(found) == set(names)), ())
     texts = dict(zip(pair, item, strict=False)) if len(pair) == len(item) else {}
   if (

@@ -59,7 +59,7 @@ def measure(
     ValueError: the file is malformed.
   """
   task = _task(folder, model, eval_file, trained_in)
-  data = task.data_sets(task.scored_split)[0]
+  data = trained_task.labelled_set(task)
   if not data.examples:
     raise command_line.UsageError(f"--eval_file={eval_file} has no example.")
   where = f"--eval_file={eval_file}: "
@@ -110,7 +110,7 @@ def _task(folder: str, model: Described, eval_file: str, trained_in: str | None)
     model.do_lower_case,
     folder,
     {**known, "max_seq_length": model.max_seq_length},
-    **task_class.settings_of_eval_file(eval_file),
+    eval_file,
   )
 
 

@@ -91,7 +91,7 @@ def examples_of(
   Raises:
     NotKnownError: there is nothing in `budget.known_rows` of which an answer could be made.
   """
-  data = task.data_sets(task.scored_split)[0]
+  data = trained_task.labelled_set(task)
   places = sample(len(data.examples), budget.max_examples)
   items = trained_task.items_of(task, [data.examples[n] for n in places])
   if budget.known_rows is None:
@@ -110,8 +110,8 @@ def examples_of(
     found = [each for each in known if each]
   examples = [data.examples[n] for n in places]
   answers = [each.answer for each in found]
-  shown = task.shown(decoder)
-  gold = [task.gold(example) for example in examples]
+  shown = decoder.shown()
+  gold = [task.view(example)[1] for example in examples]
   cases = [shown.case(*three) for three in zip(items, gold, answers, strict=True)]
   shown_module.drop_unused(cases)
   is_whole = len(places) == len(data.examples)
@@ -132,7 +132,7 @@ def examples_of(
       decoder,
       {n: (items[n], found[n]) for n in _to_explain(cases)[: _num_explained(explain, budget)]},
     ),
-    label_counts=_label_counts(shown, [task.gold(example) for example in data.examples]),
+    label_counts=_label_counts(shown, [task.view(example)[1] for example in data.examples]),
   )
 
 

@@ -331,7 +331,7 @@ def describe(settings: RunSettings, config: BertConfig, with_head: bool = True) 
   kind = kinds.of_facts(facts)
   length = settings.max_seq_length
   if kind and "max_seq_length" not in {*settings.given, *trained_with}:
-    length = min(kind.max_seq_length, config.longest_sequence)
+    length = min(kind.decoder_class().default_length, config.longest_sequence)
   return Described(
     config,
     settings.vocab_file,

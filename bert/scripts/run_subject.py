@@ -167,7 +167,7 @@ def title_of(known: Mapping[str, Any], kind: kinds.Kind | None) -> str:
     return public_data.spelled(name) + (", a synthetic sample" if is_sample else "")
   what = name
   if not name or name.lower() == _TABLE:
-    own = kind.title or kind.name if kind else name
+    own = kind.decoder_class().title or kind.name if kind else name
     what = _PROBLEMS.get(str(known.get("problem_type")), own)
   files = [known.get(flag) for flag in ("dev_file", "predict_file", "train_file")]
   files.append(table_split.table_of(known.get("data_dir")))
@@ -263,17 +263,17 @@ def task_of(run: load_run.Run, folder: str, known: Mapping[str, Any], chosen: Ch
   changed: dict[str, Any] = {}
   if chosen.data_dir:
     changed |= dict.fromkeys(_DATA_FILES[:3]) | {"data_dir": chosen.data_dir}
-  if chosen.eval_file:
-    changed |= run.kind.task_class().settings_of_eval_file(chosen.eval_file)
   known = {**known, "max_seq_length": run.max_seq_length}
   changed = {name: value for name, value in changed.items() if name in known}
   lower = run.facts.get("do_lower_case", True)
-  return trained_task.make(run.kind, run.config, run.vocab_file, lower, folder, known, **changed)
+  return trained_task.make(
+    run.kind, run.config, run.vocab_file, lower, folder, known, chosen.eval_file, **changed
+  )
 
 
 def findings_of(task: Any, run: load_run.Run) -> list[findings.Finding]:
   """Looks at the data as `doctor.py` does."""
-  if not run.kind.data:
+  if not run.kind.file and run.kind.name not in data_checks.READERS:
     return []
   settings = task.settings
   files = [settings.get(name) for name in _DATA_FILES]

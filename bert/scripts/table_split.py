@@ -34,11 +34,17 @@ _BINS = 10  # of numbers, whose shares are the same in all parts
 def check(task_class: Any, settings: RunSettings) -> None:
   """Raises a UsageError where `--data_dir` is a table, but the task does not divide one."""
   path = settings.get("data_dir") or ""
-  if user_tables.is_table(path) and not task_class.divides_tables(settings):
+  if user_tables.is_table(path) and not _divides(task_class, settings):
     raise command_line.UsageError(
       f"--data_dir={path} is a file. Give the folder that holds it, in which the files have the "
       "names of the task; a table of your own is read by --task_name=csv."
     )
+
+
+def _divides(task_class: Any, settings: RunSettings) -> bool:
+  """Tells whether the files of a task are tables of the user's own."""
+  is_own = (settings.get("task_name") or "csv").lower() == "csv"
+  return is_own and "jsonl" in task_class.file_endings
 
 
 def with_split(
@@ -123,12 +129,13 @@ def _divided(task: Any, settings: RunSettings) -> tuple[list[str], dict[str, lis
   rows = _rows_of(examples, settings)
   keys, labels = [], []
   for number, example in enumerate(examples):
-    texts, names = task.texts(example) or (map(str, rows[number + 1]), ())
-    texts = list(texts)
+    try:
+      texts = shared_texts.texts_of(trained_task.item_of(task, example))
+    except command_line.UsageError:
+      texts = [str(value) for value in rows[number + 1]]
     # Empty texts are not equal to each other.
     keys.append(shared_texts.key(texts) if "".join(texts).strip() else ("", number))
-    label = _label_in(example)
-    labels.append(label if isinstance(label, float) else set(map(str, names)) or label)
+    labels.append(_label_in(example))
   places = divide(keys, _binned(labels), settings.seed)
   parts = {
     part: [row for row, at in zip(rows[1:], places, strict=True) if at == part] for part in SHARES
@@ -163,7 +170,8 @@ def _label_in(example: Any) -> Any:
   label = getattr(example, "label", None)
   if isinstance(label, float):
     return label
-  return set() if label is None else {str(label)}
+  several = label if isinstance(label, list | tuple) else [label]
+  return {str(each) for each in several if each is not None}
 
 
 def _binned(labels: Sequence[Any]) -> list[set[str]]:

@@ -1,5 +1,6 @@
 """The task of a run that has trained, made once more to read its data."""
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from absl import logging
 
 from bert import tokenization
+from bert.io import filesystem
 from bert.scripts import command_line, flag_groups, run_settings, table_split
 from bert.tasks import kinds
 
@@ -18,6 +20,7 @@ def make(
   do_lower_case: bool,
   folder: str,
   flags: Mapping[str, Any],
+  eval_file: str | None = None,
   **changed: Any,
 ) -> Any:
   """Makes the task of a model, ready to read a labelled set: of a table that it divided its part.
@@ -29,6 +32,7 @@ def make(
     do_lower_case: as it was trained.
     folder: of the model; its labels are there.
     flags: values of flags; those that the task's script lacks are left out.
+    eval_file: the labelled set; by default that of the flags.
     **changed: values that replace them.
 
   Raises:
@@ -43,6 +47,8 @@ def make(
   )
   places = {"init_folder": folder, "output_dir": folder, "do_lower_case": do_lower_case}
   settings = settings.replace(**places, do_train=False, do_eval=True).replace(**changed)
+  if eval_file:
+    settings = settings.replace(**_reading(settings, eval_file))
   tokenizer = tokenization.load_tokenizer(vocab_file, do_lower_case)
   settings = table_split.with_split(task_class, settings, config, tokenizer)
   task = task_class(settings, config, tokenizer)
@@ -50,31 +56,48 @@ def make(
   return task
 
 
+def _reading(settings: run_settings.RunSettings, eval_file: str) -> dict[str, Any]:
+  """Returns the settings of a run whose labelled set is a file."""
+  if "predict_file" in settings:
+    return {"predict_file": eval_file, "do_predict": True, "do_eval": False}
+  if "dev_file" in settings:
+    return {"dev_file": eval_file}
+  folder, name = os.path.split(os.path.abspath(eval_file))
+  if not name.startswith("dev") or not filesystem.is_file(eval_file):
+    raise ValueError(f"{eval_file}: this task finds its file by its name, such as dev.tsv.")
+  return {"data_dir": folder}
+
+
+def labelled_set(task: Any) -> Any:
+  """Reads the main labelled set; questions to evaluate are those to predict."""
+  return task.data_sets("test" if "predict_file" in task.settings else "dev")[0]
+
+
 class NoItemError(command_line.UsageError):
   """A task does not say what a `Predictor` takes of its examples."""
 
 
 def item_of(task: Any, example: Any) -> dict[str, Any]:
-  """Returns what the model takes of an example.
+  """Returns the texts of an example by the names of the model's inputs.
 
   Raises:
-    NoItemError: the task does not say it.
-    UsageError: what it says is not a dict.
+    NoItemError: the task does not tell them.
+    UsageError: `view` returns something else.
   """
   name = type(task).__name__
   try:
-    item = task.item(example)
+    item, _ = task.view(example)
   except AttributeError as error:
     raise NoItemError(
       f"the task {task.name} does not say what a Predictor takes of its examples ({error}). "
-      f"Write the method `item` of {name}: it returns a dict with "
-      f"{' and '.join(task.inputs)} of an example"
+      f"Write the method `view` of {name}: it returns a dict with text_a and text_b of an example, "
+      "and its gold label"
     ) from None
-  if not isinstance(item, Mapping):
+  except (TypeError, ValueError) as error:
     raise command_line.UsageError(
-      f"{name}.item returns a value of type {type(item).__name__}: return a dict with "
-      f"{' and '.join(task.inputs)}."
-    )
+      f"{name}.view returns {error}: return two values, a dict with text_a and text_b, and the "
+      "gold label."
+    ) from None
   return dict(item)
 
 
@@ -110,7 +133,7 @@ def scores_of(
     otherwise: what the warning says of a report without scores.
   """
   try:
-    found = task.score_answers(data, answers)
+    found = task.score(data, answers)
   except (KeyError, NotImplementedError, AttributeError, TypeError, ValueError) as error:
     # A task of a user's own may fail in any of these ways, and must not cost the finished work.
     logging.warning(

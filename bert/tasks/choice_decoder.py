@@ -14,6 +14,8 @@ from bert.tasks.shown import Baseline, Classes, Passage
 class ChoiceDecoder(Decoder):
   """A row for each choice; `choice` is the number of the best, `probabilities` float32 `[N]`."""
 
+  title: ClassVar = "Multiple choice"
+  inputs = ("context", "choices")
   list_inputs: ClassVar = ("choices",)
   has_raw_scores: ClassVar = True
   display = "choices"
@@ -29,11 +31,10 @@ class ChoiceDecoder(Decoder):
     return {"choice": int(np.argmax(logits)), "probabilities": softmax(logits)}
 
   @classmethod
-  def synthetic_example(cls, inputs):
+  def synthetic_example(cls):
     """Returns a beginning, and ends to choose from."""
-    context, choices = inputs
     ends = ["opens an umbrella.", "waters the moon.", "is a Tuesday."]
-    return {context: "It begins to rain, so she", choices: ends}
+    return {"context": "It begins to rain, so she", "choices": ends}
 
   def predictions(self, answer, scores, raw_scores=False):
     """Lists the numbers of the choices, from 0, as labels."""

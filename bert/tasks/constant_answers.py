@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert.tasks.metrics import keep_real, predictions_of
+from bert.tasks.metrics import predictions_of
 
 FAILURE = "failure"
 """The result of an evaluation that says why the model counts as failed."""
@@ -74,28 +74,12 @@ def with_failure(
   results: Mapping[str, Any],
   labels: np.ndarray,
   outputs: np.ndarray,
-  is_real_example: np.ndarray,
   names: Sequence[str],
   problem_type: str = "classification",
 ) -> dict[str, Any]:
-  """Adds to the results of an evaluation why the model counts as failed, if it does.
-
-  Args:
-    results: name -> value.
-    labels: of `[M]` examples, see `failure_of_classes`; likewise the outputs.
-    outputs: of the model.
-    is_real_example: `[M]`, 0 for padding of a batch.
-    names: of the classes.
-    problem_type: see `metrics.predictions_of`.
-  """
-  labels, outputs = keep_real(is_real_example, labels, outputs)
+  """Adds to results why the model counts as failed, if it does; see `failure_of_classes`."""
   failure = failure_of_classes(labels, outputs, names, problem_type)
   return {**results, **({FAILURE: failure} if failure else {})}
-
-
-def failure_of_results(results: Mapping[str, Any]) -> str | None:
-  """Returns what `with_failure` added."""
-  return results.get(FAILURE)
 
 
 def warn_of(failure: str | None) -> None:

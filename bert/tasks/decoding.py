@@ -56,7 +56,9 @@ class Decoder:
   """From items to rows, and from the scores of the rows to an answer.
 
   Attributes:
-    inputs: names of an item's texts.
+    title: of the task, for people; "" where that is its name.
+    default_length: of a model that does not say with how many tokens it was trained.
+    inputs: names of an item's texts, in their order.
     list_inputs: those of them that are lists of texts.
     needs_pairs: whether `text_b` cannot be empty, because the model compares it with `text_a`.
     display: how an answer is best shown.
@@ -67,6 +69,9 @@ class Decoder:
     max_seq_length: the number of tokens in a row, special ones included, at most.
   """
 
+  title: ClassVar[str] = ""
+  default_length: ClassVar[int] = 128
+  inputs: Sequence[str] = ("text_a", "text_b")
   list_inputs: ClassVar[tuple[str, ...]] = ()
   needs_pairs: ClassVar[bool] = False
   has_raw_scores: ClassVar[bool] = False
@@ -77,7 +82,6 @@ class Decoder:
   own_example: Item | None = None
 
   def __init__(self, kind: kinds.Kind, tokenizer: Any, max_seq_length: int):
-    self.inputs = kind.inputs
     self.tokenizer = tokenizer
     self.max_seq_length = max_seq_length
     self._is_of_tokens = kind.head_class().is_of_tokens
@@ -174,15 +178,14 @@ class Decoder:
   def example(self) -> dict[str, Any]:
     """An item to try, and to show what the model takes: of the run's data, or a synthetic one."""
     own = self.own_example
-    return (
-      dict(own) if own and set(own) <= set(self.inputs) else self.synthetic_example(self.inputs)
-    )
+    if own and set(own) <= set(self.inputs):
+      return dict(own)
+    return {name: text for name, text in self.synthetic_example().items() if name in self.inputs}
 
   @classmethod
-  def synthetic_example(cls, inputs: Sequence[str]) -> dict[str, Any]:
-    """Returns an item of these inputs, for which no data are needed."""
-    texts = dict(zip(inputs, _EXAMPLE_TEXTS, strict=False))
-    return {name: [text] if name in cls.list_inputs else text for name, text in texts.items()}
+  def synthetic_example(cls) -> dict[str, Any]:
+    """Returns an item for which no data are needed."""
+    return dict(zip(cls.inputs, _EXAMPLE_TEXTS, strict=False))
 
   def predictions(
     self, answer: Mapping[str, Any], scores: Sequence[Scores], raw_scores: bool = False
@@ -223,23 +226,26 @@ class Decoder:
 
 
 class TextDecoder(Decoder):
-  """A task of one's own: one text or two, and what its head answers.
+  """A custom task: one text or two, and the answer of the task's `decode`."""
 
-  Heads of tokens (`Head.per_token`) also give `tokens`, and how many there are, `num_tokens`.
-  """
-
-  def __init__(self, kind, tokenizer, max_seq_length):
+  def __init__(self, kind, tokenizer, max_seq_length, labels: Sequence[str] | None = None):
     super().__init__(kind, tokenizer, max_seq_length)
-    self._per_token = kind.head_class().per_token
+    self._task = kind.task_class()(None, None, tokenizer)
+    self._task.labels = labels
+
+  @classmethod
+  def of_run(cls, facts, settings, tokenizer, max_seq_length):
+    """Makes that of a run; its labels are those of the head."""
+    return cls(kind_of(facts), tokenizer, max_seq_length, facts["head"].get("labels"))
 
   def decode(self, item, rows, scores):
-    """Passes on what the head answers."""
-    answers = dict(scores[0])
-    if self._per_token:
-      ids = rows[0]["input_ids"]
-      answers |= {"tokens": [self.tokenizer.inv_vocab[each] for each in ids]}
-      answers |= {"num_tokens": len(ids)}
-    return {name: plain(value) for name, value in sorted(answers.items())}
+    """Has the task decode what its head predicts."""
+    tokens = [self.tokenizer.inv_vocab[each] for each in rows[0]["input_ids"]]
+    return self._task.decode(scores[0], tokens)
+
+  def shown(self):
+    """Asks the task."""
+    return self._task.shown()
 
 
 def of_run(
@@ -275,9 +281,9 @@ def of_saved_model(
   """
   for kind in kinds.registered().values():
     facts = kind.decoder_class().facts_of_outputs(outputs, label_names)
-    if facts is not None and set(inputs) <= set(kind.inputs):
-      found = of_run({**kind.facts, **facts}, {}, tokenizer, kind.max_seq_length)
-      found.inputs = tuple(name for name in kind.inputs if name in inputs)
+    if facts is not None and set(inputs) <= set(kind.decoder_class().inputs):
+      found = of_run({**kind.facts, **facts}, {}, tokenizer, kind.decoder_class().default_length)
+      found.inputs = tuple(name for name in found.inputs if name in inputs)
       return found
   return None
 

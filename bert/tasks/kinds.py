@@ -26,15 +26,6 @@ from typing import Any, NamedTuple
 PLUGINS = "BERT_PLUGINS"
 """The variable with files of tasks of one's own, joined by `os.pathsep`."""
 
-OWN_MODEL = "bert.exporting.texts_model:TextsModel"
-"""The model from texts to answers of a task of one's own that names none."""
-
-OWN_ANSWERS = "bert.tasks.decoding:TextDecoder"
-"""What makes rows of its texts, and answers of the rows' scores, without TensorFlow."""
-
-OWN_DATA = "bert.checks.own_data:OwnData"
-"""What reads the data of a task of one's own for `doctor.py`."""
-
 _ENTRY_POINTS = "bert.plugins"
 
 
@@ -48,15 +39,10 @@ class Kind(NamedTuple):
   # `module:Class`, an `exporting.task_model.TaskModel`: a graph from texts to answers; "" where
   # graphs read token ids.
   model: str = ""
-  # Names of an item's texts, in their order.
-  inputs: tuple[str, ...] = ("text_a", "text_b")
   transformers: str = ""  # the end of the name of its class in transformers; "" where it has none
   mark: str = ""  # a variable that a checkpoint with such a head has
   keras: tuple[str, ...] = ()  # its heads in `bert.keras3`
-  data: str = ""  # `module:Class`, a `checks.task_data.TaskData`: reads its data for `doctor.py`
   file: str = ""  # the Python file of a task of one's own, `__main__` in a notebook; "" of ours
-  max_seq_length: int = 128  # of a model that does not say with what length it was trained
-  title: str = ""  # what people call it; "" where that is its name
 
   @property
   def script(self) -> str:
@@ -84,10 +70,6 @@ class Kind(NamedTuple):
     """Imports what is between texts and an engine."""
     return _load(self.decoder)
 
-  def data_class(self) -> Any:
-    """Imports what reads its data."""
-    return _load(self.data)
-
 
 # The kind whose facts have a `problem_type`: the names of its tasks are the user's.
 _WITH_PROBLEM_TYPE = "sentences"
@@ -104,44 +86,33 @@ _KINDS = {
       transformers="ForSequenceClassification",
       mark="output_bias",
       keras=("TextClassificationHead",),
-      data="bert.checks.sentence_data:SentenceData",
-      title="Text classification",
     ),
     Kind(
       "squad",
       task="bert.run_squad:QuestionAnswering",
       head="bert.model.span_head:SpanHead",
       decoder="bert.tasks.span_decoder:SpanDecoder",
-      inputs=("question", "context"),
       transformers="ForQuestionAnswering",
       mark="cls/squad/output_bias",
       keras=("QuestionAnsweringHead",),
-      data="bert.checks.squad_data:SquadData",
-      max_seq_length=384,
-      title="Question answering",
     ),
     Kind(
       "ner",
       task="bert.run_ner:Tagging",
       head="bert.model.task_heads:TokenHead",
       decoder="bert.tasks.tag_decoder:TagDecoder",
-      inputs=("text",),
       transformers="ForTokenClassification",
       mark="output_bias",
       keras=("TokenClassificationHead",),
-      data="bert.checks.tagging_data:TaggingData",
-      title="Named entities",
     ),
     Kind(
       "swag",
       task="bert.run_swag:MultipleChoice",
       head="bert.model.task_heads:ChoiceHead",
       decoder="bert.tasks.choice_decoder:ChoiceDecoder",
-      inputs=("context", "choices"),
       transformers="ForMultipleChoice",
       mark="output_weights",
       keras=("MultipleChoiceHead",),
-      title="Multiple choice",
     ),
     Kind(
       "similarity",
@@ -149,7 +120,6 @@ _KINDS = {
       head="bert.model.vector_head:VectorHead",
       model="bert.exporting.vector_model:VectorModel",
       decoder="bert.tasks.pair_decoder:PairDecoder",
-      title="Sentence similarity",
     ),
   )
 }

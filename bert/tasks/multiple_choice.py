@@ -12,10 +12,14 @@ arXiv:1808.05326; Devlin et al. 2018, arXiv:1810.04805, section 4.4). Pure Pytho
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from bert.io.table_columns import TableReader, names_of
 from bert.io.tables import DataError, Row
+from bert.model.task_head import SEQUENCES
 from bert.tasks import classification
 from bert.tasks.sequence_lengths import SequenceLengths
 from bert.tasks.user_tables import read_rows
@@ -41,29 +45,6 @@ class ChoiceExample:
 
   def __repr__(self):
     return f"ChoiceExample({self.guid!r}, {self.context!r}, {self.choices!r}, {self.label!r})"
-
-
-class ChoiceFeatures:
-  """One question as input of the model: N choices, the last ones padding if it has fewer.
-
-  Attributes:
-    input_ids: N lists of `max_seq_length` ints.
-    input_mask: likewise, 1 for a token, 0 for padding.
-    segment_ids: likewise, 0 for the context, 1 for the choice, 0 for padding.
-    choice_mask: N ints, 1 for a choice, 0 for padding.
-    label_id: index of the right choice; 0 if unknown.
-    is_real_example: False for padding of a batch.
-  """
-
-  def __init__(
-    self, input_ids, input_mask, segment_ids, choice_mask, label_id, is_real_example=True
-  ):
-    self.input_ids = input_ids
-    self.input_mask = input_mask
-    self.segment_ids = segment_ids
-    self.choice_mask = choice_mask
-    self.label_id = label_id
-    self.is_real_example = is_real_example
 
 
 # ---------------------------------------------------------------------------------------------
@@ -174,8 +155,10 @@ def num_choices_of(questions: Sequence[ChoiceExample]) -> int:
 
 def convert_examples_to_features(
   questions: Sequence[ChoiceExample], num_choices: int, max_seq_length: int, tokenizer
-) -> Iterator[ChoiceFeatures]:
-  """Yields the features of each question. In too long sequences the longer text is cut.
+) -> Iterator[dict[str, Any]]:
+  """Yields the record of each question: N sequences, the last ones padding.
+
+  In too long sequences the longer text is cut.
 
   There is room for at least `num_choices_of` them, N, in each; `max_seq_length` is of each
   sequence, [CLS] and both [SEP] included.
@@ -199,22 +182,23 @@ def convert_examples_to_features(
     ]
     missing = num_choices - len(sequences)
     blank = [[0] * max_seq_length] * missing
-    yield ChoiceFeatures(
-      input_ids=[sequence.input_ids for sequence in sequences] + blank,
-      input_mask=[sequence.input_mask for sequence in sequences] + blank,
-      segment_ids=[sequence.segment_ids for sequence in sequences] + blank,
-      choice_mask=[1] * len(sequences) + [0] * missing,
-      label_id=question.label or 0,
-    )
+    yield {
+      **{name: [getattr(each, name) for each in sequences] + blank for name in SEQUENCES},
+      "choice_mask": [1] * len(sequences) + [0] * missing,
+      "label_ids": question.label or 0,
+      "is_real_example": 1,
+    }
   lengths.log(max_seq_length)
 
 
-def record_of(features: ChoiceFeatures) -> dict:
-  """Returns the features by their names in records."""
-  names = ("input_ids", "input_mask", "segment_ids", "choice_mask")
-  values = {name: getattr(features, name) for name in names}
-  return {
-    **values,
-    "label_ids": features.label_id,
-    "is_real_example": int(features.is_real_example),
-  }
+def padded(answers: Sequence[Mapping[str, Any]]) -> np.ndarray:
+  """Returns the probabilities of answers as `[questions, N]`, 0 for choices that a question lacks.
+
+  Example:
+    >>> padded([{"probabilities": [0.5, 0.5]}, {"probabilities": [1.0]}]).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+  """
+  found = np.zeros([len(answers), max(len(each["probabilities"]) for each in answers)])
+  for row, each in zip(found, answers, strict=True):
+    row[: len(each["probabilities"])] = each["probabilities"]
+  return found

@@ -17,6 +17,7 @@ _LEAST_SQUARE = np.float32(1e-12)
 class PairDecoder(Decoder):
   """A row for each of both texts; `similarity` is the cosine of the angle between their vectors."""
 
+  title: ClassVar = "Sentence similarity"
   needs_pairs: ClassVar = True
   display = "similarity"
 

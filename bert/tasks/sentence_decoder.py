@@ -25,6 +25,7 @@ class SentenceDecoder(Decoder):
   `score`.
   """
 
+  title: ClassVar = "Text classification"
   has_raw_scores: ClassVar = True
 
   def __init__(

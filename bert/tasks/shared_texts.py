@@ -6,12 +6,30 @@
 Labels do not count, nor do the numbers of spaces. Pure Python.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
 # Above this share it is a warning: a few texts of any language are short, and occur twice.
 MANY_SHARED = 0.02
+# Sentences of fewer words are often equal by chance: datelines, and scores of matches.
+_FEWEST_WORDS = 5
+
+
+def texts_of(item: Mapping[str, Any]) -> list[str]:
+  """Returns the texts of an item; none of a sentence of few words.
+
+  Example:
+    >>> texts_of({"context": "She", "choices": ["runs.", "eats."], "text_b": None})
+    ['She', 'runs.', 'eats.']
+    >>> texts_of({"words": ["London", "1996"]})
+    []
+  """
+  if "words" in item:
+    return [" ".join(item["words"])] if len(item["words"]) >= _FEWEST_WORDS else []
+  values = (each if isinstance(each, list | tuple) else [each] for each in item.values())
+  return [str(text) for texts in values for text in texts if text]
 
 
 def key(texts: Iterable[str]) -> int:

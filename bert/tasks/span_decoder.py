@@ -25,6 +25,9 @@ class SpanDecoder(Decoder):
   where questions may have no answer, `null_odds`: the score of no answer less that of the best.
   """
 
+  title: ClassVar = "Question answering"
+  default_length: ClassVar = 384
+  inputs = ("question", "context")
   has_raw_scores: ClassVar = True
   display = "answer"
 
@@ -42,6 +45,7 @@ class SpanDecoder(Decoder):
     version_2_with_negative: bool = False,
     null_score_diff_threshold: float = 0.0,
     mask_padding: bool = False,
+    answer_scores: str = "squad",
   ):
     """Takes the flags of run_squad.py.
 
@@ -57,6 +61,7 @@ class SpanDecoder(Decoder):
       null_score_diff_threshold: the answer is "" if the null odds are greater than this.
       mask_padding: whether the model gives no score to padding. If it does, all rows have
         `max_seq_length` tokens, since padding competes with the text, as in the original.
+      answer_scores: how reports compare answers: of `squad_scores.RULES`.
 
     Raises:
       ValueError: the lengths leave no room.
@@ -66,6 +71,7 @@ class SpanDecoder(Decoder):
     squad_features.check_lengths(tokenizer, *self._lengths)
     self._max_query_length = max_query_length
     self._mask_padding = mask_padding
+    self._rules = answer_scores
     # Whether no answer is one of the answers, with a share of their probability.
     self._null_competes = version_2_with_negative and null_rule == "bert"
     self._sizes = (n_best_size, max_answer_length, answer_texts.splitting_of(tokenizer))
@@ -120,11 +126,12 @@ class SpanDecoder(Decoder):
       n_best_size=n_best_size,
       max_answer_length=max_answer_length,
       mask_padding=head.mask_padding or null_rule != "bert",
+      answer_scores=settings.get("answer_scores") or "squad",
       **values,
     )
 
   @classmethod
-  def synthetic_example(cls, inputs):
+  def synthetic_example(cls):
     """Returns a question that the paragraph answers."""
     return {
       "question": "Who was its first programmer?",
@@ -194,7 +201,7 @@ class SpanDecoder(Decoder):
 
   def shown(self):
     """Marks the answer in the paragraph."""
-    return spans_shown.Spans()
+    return spans_shown.Spans(self._rules)
 
   def _answer(self, found: squad_answers.QuestionAnswers) -> dict[str, Any]:
     prediction = found.prediction

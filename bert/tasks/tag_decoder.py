@@ -5,7 +5,7 @@ Letters in shapes: N = words of the text, S = sequence length, C = number of lab
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class TagDecoder(Decoder):
   `entities`, see `tagging.entity_records`.
   """
 
+  title: ClassVar = "Named entities"
+  inputs = ("text",)
   display = "entities"
 
   def __init__(
@@ -152,10 +154,9 @@ class TagDecoder(Decoder):
     return Explained(what, [weights], [window])
 
   @classmethod
-  def synthetic_example(cls, inputs):
+  def synthetic_example(cls):
     """Returns a sentence with names."""
-    [name] = inputs
-    return {name: "Ada Lovelace met Charles Babbage in London on 5 June 1833 ."}
+    return {"text": "Ada Lovelace met Charles Babbage in London on 5 June 1833 ."}
 
   def predictions(self, answer, scores, raw_scores=False):
     """Lists the entities in the order of the text, by the names that transformers has for them.

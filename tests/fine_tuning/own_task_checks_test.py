@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert import tokenization
-from bert.fine_tuning import own_task_checks
+from bert.fine_tuning import engine, own_task_checks
 from bert.fine_tuning.task import DataSet, Task
 from bert.model.configuration import BertConfig
 from bert.model.task_head import Head
@@ -55,35 +55,35 @@ OF_TASK = {
     "Other.answer is 'points', which is not among what the head predicts: stars.",
   ),
   "a label for each of two": (
-    {"record": with_labels([1.0, 2.0])},
-    "Other.record gives label_ids as float64 of shape [2]; `record_spec` says float32 of shape [].",
+    {"encode": with_labels([1.0, 2.0])},
+    "Other.encode gives label_ids as float64 of shape [2]; `record_spec` says float32 of shape [].",
   ),
-  "a whole number": ({"record": with_labels(5)}, "Other.record gives label_ids as int64 of"),
-  "words": ({"record": with_labels("five")}, "Other.record gives label_ids as <U4 of shape []"),
+  "a whole number": ({"encode": with_labels(5)}, "Other.encode gives label_ids as int64 of"),
+  "words": ({"encode": with_labels("five")}, "Other.encode gives label_ids as <U4 of shape []"),
   "no label": (
-    {"record": lambda self, example: self.sequence(example.text_a)},
-    "Other.record returns no label_ids, which `record_spec` promises.",
+    {"encode": lambda self, example: self.sequence(example.text_a)},
+    "Other.encode returns no label_ids, which `record_spec` promises.",
   ),
   "a list as record": (
-    {"records": lambda self, data, shown: [[1]], "record": Task.record},
+    {"records": lambda self, data, shown: [[1]], "encode": Task.encode},
     "Other.records returns a value of type list: return a dict",
   ),
   "a measure of one number": (
-    {"measure": lambda self, outputs, labels: 0.5},
-    "`measure` returns a value of type float: return a dict, name -> number.",
+    {"metrics": lambda self, outputs, labels: 0.5},
+    "`metrics` returns a value of type float: return a dict, name -> number.",
   ),
   "a headline that is not measured": (
     {"headline": "eval_accuracy"},
-    "Other.headline is 'eval_accuracy', which is not among the scores of `measure`: eval_close. "
+    "Other.headline is 'eval_accuracy', which is not among the scores of `metrics`: eval_close. "
     "Set",
   ),
   "an item that is a text": (
-    {"item": lambda self, example: example.text_a},
-    "Other.item returns a value of type str: return a dict with text_a and text_b.",
+    {"view": lambda self, example: example.text_a},
+    "return two values, a dict with text_a and text_b, and the gold label.",
   ),
   "an item of other names": (
-    {"item": lambda self, example: {"text": "a"}},
-    "Other.item returns text; the model reads text_a, text_b.",
+    {"view": lambda self, example: ({"text": "a"}, None)},
+    "Other.view names the texts text: a model reads text_a and text_b.",
   ),
 }
 
@@ -141,27 +141,27 @@ def test_what_fits_passes_and_a_missing_item_is_a_warning(stars, model, caplog):
   assert error_of(stars, model) == ""
   assert not caplog.messages
 
-  def item(self, example):
-    return {"text_a": example.no_such_text}
+  def view(self, example):
+    return {"text_a": example.no_such_text}, None
 
-  error_of(stars, model, {"item": item})
+  error_of(stars, model, {"view": view})
   [said] = caplog.messages
-  assert "Write the method `item` of Other: it returns a dict with text_a and text_b" in said
+  assert "Write the method `view` of Other: it returns a dict with text_a and text_b" in said
 
 
 def test_measures_that_fail_for_zeros_are_left_alone(stars, model):
   def measure(self, outputs, labels):
     raise ValueError("only one class")
 
-  assert error_of(stars, model, {"measure": measure}) == ""
+  assert error_of(stars, model, {"metrics": measure}) == ""
 
 
 @pytest.mark.parametrize(
   ("missing", "said"),
   [
     ({"read": Task.read}, "Other lacks the method `read`."),
-    ({"record": Task.record}, "Other lacks the method `record`."),
-    ({"measure": Task.measure}, "Other lacks the method `measure`."),
+    ({"encode": Task.encode}, "Other lacks the method `encode`."),
+    ({"metrics": Task.metrics}, "Other lacks the method `metrics`."),
     ({"head_class": Head}, "head_class is not a subclass of fine_tuning.Head."),
   ],
 )
@@ -171,6 +171,13 @@ def test_a_missing_method_is_named(stars, model, missing, said):
   assert said in str(error.value)
   with pytest.raises(UsageError, match="OtherHead lacks the method `loss`"):
     error_of(stars, model, of_head={"loss": Head.loss})
+
+
+@pytest.mark.parametrize("method", ["record", "measure", "texts", "item", "score_answers"])
+def test_a_method_of_an_earlier_version_names_what_takes_its_place(stars, method):
+  older = type("Older", (stars.Stars,), {method: lambda self, *_: None})
+  with pytest.raises(ValueError, match=f"Older.{method} is of an earlier version: write `"):
+    engine.register(older)
 
 
 def test_a_run_says_so_before_it_writes_records(stars, tmp_path, monkeypatch):
@@ -194,4 +201,5 @@ def test_two_heads_learn_and_answer(tmp_path):
   assert results["eval_mae"] < 0.5
   rows = [json.loads(line) for line in (tmp_path / "out" / "predictions.jsonl").open()]
   assert [row["label"] for row in rows] == ["bad", "good"] * 6
+  assert [row["id"] for row in rows] == [str(n) for n in range(12)]
   assert all(abs(row["score"] - (4.5 if n % 2 else 1)) < 1 for n, row in enumerate(rows))

@@ -20,7 +20,7 @@ from bert.tasks import kinds
 from tests.kit import own_tasks
 from tests.kit.event_files import series_in
 from tests.kit.paths import ROOT
-from tests.kit.script_runs import Script, results_in, table
+from tests.kit.script_runs import Script, results_in
 
 FILES = own_tasks.FILES
 _EXAMPLES = [pytest.param(name, marks=pytest.mark.ci) for name in FILES if name != "stars"]
@@ -54,32 +54,26 @@ def test_it_learns(name, trained):
 
 def test_its_folder_answers_texts_as_the_run_has(name, trained):
   good, bad = Predictor.load(str(trained))(own_tasks.ITEMS[name])
+  rows = [json.loads(line) for line in (trained / "predictions.jsonl").read_text().splitlines()]
+  assert [row.pop("id") for row in rows] == [str(i) for i in range(12)]
+  for answer, row in ((good, rows[1]), (bad, rows[0])):
+    assert answer.keys() == row.keys()
+    for key, value in answer.items():
+      if key in ("words", "relation"):
+        assert value == row[key]
+      else:
+        np.testing.assert_allclose(value, row[key], atol=1e-4)
   if name == "token_scores":
-    rows = [json.loads(line) for line in (trained / "predictions.jsonl").read_text().splitlines()]
-    assert good["tokens"] == ["[CLS]", "it", "was", "good", "film", "[SEP]"]
-    for answer, row in ((good, rows[1]), (bad, rows[0])):
-      np.testing.assert_allclose(answer["scores"][1:-1], row["scores"], atol=1e-4)
-    return
-  rows = table(trained / "predictions.tsv")[1:]
-  assert [row[0] for row in rows] == [str(i) for i in range(12)]
+    assert good["words"] == ["it", "was", "good", "film"]
   if name == "relations":
     assert [good["relation"], bad["relation"]] == ["quality-thing", "thing-quality"]
-    assert rows[1][1] == "quality-thing"
-  else:
-    found = [good["stars"], bad["stars"]]
-    np.testing.assert_allclose(found, [float(rows[1][1]), float(rows[0][1])], atol=1e-4)
 
 
 @pytest.mark.ci
 def test_its_export_answers_on_other_engines(name, flags, trained, tmp_path):
   given = {"init_checkpoint": trained, "export_dir": tmp_path / "export", "format": "onnx,litert"}
   eval_file = flags["data_dir"] / "dev.jsonl"
-  if name != "stars":
-    said = Script(export_hub).error_of(**given, eval_file=eval_file)
-    assert "does not say what a Predictor takes of its examples" in said
-    Script(export_hub).run_well(**given)
-  else:
-    Script(export_hub).run_well(**given, eval_file=eval_file)
+  Script(export_hub).run_well(**given, eval_file=eval_file)
   items = own_tasks.ITEMS[name]
   expected = Predictor.load(str(trained))(items)
   for its_engine in ("onnxruntime", "openvino", "litert"):
@@ -87,7 +81,7 @@ def test_its_export_answers_on_other_engines(name, flags, trained, tmp_path):
     for one, other in zip(expected, found, strict=True):
       assert one.keys() == other.keys()
       for key, value in one.items():
-        if isinstance(value, float | np.ndarray):
+        if key not in ("words", "relation"):
           np.testing.assert_allclose(other[key], value, atol=1e-4)
         else:
           assert other[key] == value
@@ -151,9 +145,8 @@ def test_doctor_reads_its_data_as_its_run_does(name, flags, tmp_path, monkeypatc
   monkeypatch.setattr(sys, "argv", ["doctor.py", f"--task_name={name}"])
   done = Script(doctor).run(**values, task_name=name)
   assert done.code == 0, done.out
-  # Texts of other names than text_a are the task's to tell.
-  assert ("12 examples for train" if name == "stars" else "Task.texts") in done.out
-  assert "Labels of" not in done.out, "numbers are no classes"
+  assert "12 examples for train" in done.out
+  assert ("Labels of" in done.out) == (name == "relations"), "numbers are no classes"
   assert "Ignoring" not in done.err, "the flags are the task's"
   bad, message = BAD_ROWS[name]
   for split in ("train", "dev", "test"):

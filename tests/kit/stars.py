@@ -46,11 +46,14 @@ class Stars(fine_tuning.Task):
   def record_spec(self, data):
     return {**super().record_spec(data), "label_ids": ([], "float32")}
 
-  def record(self, example):
+  def encode(self, example):
     sequence = self.sequence(example.text_a, example.text_b)
     return {**sequence, "label_ids": example.stars or 0.0}
 
-  def measure(self, outputs, labels):
+  def view(self, example):
+    return {"text_a": example.text_a, "text_b": example.text_b}, example.stars
+
+  def metrics(self, outputs, labels):
     away = abs(outputs - labels)
     return {"close": float((away < 0.5).mean()), "mae": float(away.mean())}
 
