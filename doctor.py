@@ -39,6 +39,7 @@ from bert.scripts import (
   path_flags,
   run_settings,
   shared_flags,
+  trained_task,
 )
 from bert.tasks import kinds, label_schemes
 from bert.training import hardware
@@ -194,6 +195,12 @@ def diagnose(subject: RunUnderCheck) -> Iterator[Finding]:
   """Runs all checks in order; a check may store data in the subject for later ones."""
   from bert.checks import data_checks, machine_checks, model_checks
 
+  if subject.make_task is None:
+    settings = subject.settings
+    values = settings if isinstance(settings, dict) else settings.values
+    is_kind = subject.task_name in kinds.registered()
+    known = {"data_dir": subject.data_dir, "task_name": (not is_kind and subject.task_name) or "csv"}
+    subject.make_task = trained_task.reader_of({**values, **known})
   yield from examine(
     (
       machine_checks.check_versions,

@@ -8,10 +8,11 @@ recognised (`recognise`) or given by `--task_name`; the row of a task names what
 import collections
 import itertools
 import os
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 
-from bert.checks import own_data, record_checks, sentence_data, squad_data, tagging_data
+from bert.checks import record_checks, task_data
 from bert.checks.findings import (
   Finding,
   RunUnderCheck,
@@ -23,10 +24,10 @@ from bert.checks.findings import (
   share,
   warning,
 )
-from bert.checks.task_data import TaskData, Text, TextSet
+from bert.checks.task_data import Text, TextSet
 from bert.io import filesystem, vocabulary_kind
 from bert.io.wording import counted
-from bert.tasks import kinds, shared_texts
+from bert.tasks import kinds, shared_texts, user_tables
 from bert.text import unknown_tokens
 
 # Above these shares a finding is a warning and not a note.
@@ -37,16 +38,17 @@ _LONGEST_WORDS = 15  # on average: longer ones are of a language without blanks
 _TEXTS_SPLIT = 1000
 _ONE_SIDED = 0.95
 
-READERS: dict[str, type[TaskData]] = {
-  "sentences": sentence_data.SentenceData,
-  "squad": squad_data.SquadData,
-  "ner": tagging_data.TaggingData,
+# Kind of task -> endings of its files, whatever they hold.
+_ENDINGS = {
+  "sentences": (".csv",),
+  "squad": (".json", ".json.gz"),
+  "ner": (".conll", ".bio", ".conllu", ".bmes"),
 }
+_TAG = re.compile(r"(O|[BIESLUMW](-\S+)?)$")
 
 # Parts of warnings of a run for which there is a finding here.
 _SAID_BY_DOCTOR = (
   *("texts are empty", "No training example has the label", "Could not find answer"),
-  *("answer is not at the given position", "malformed row(s)"),
 )
 
 
@@ -62,27 +64,29 @@ def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
   if subject.data_dir == "download":
     yield note("The data would be downloaded; they are not checked.")
     return
-  readers = {name: reader(subject) for name, reader in READERS.items()}
-  tables, folder = next(item for item in readers.items() if item[1].reads_folder)
+  found = kinds.registered()
+  named = found.get(subject.task_name or "", found["sentences"])
   sets: Iterator[TextSet | Finding]
-  if subject.task_name and subject.data_dir:
-    own = kinds.registered().get(subject.task_name)
-    sets = (own_data.OwnData(subject) if own and own.file else folder).sets(())
+  if subject.task_name and subject.data_dir and named.name != "squad":
+    sets = _of_folder(subject, named)
   else:
     by_kind = collections.defaultdict(list)
     for path in _files_of(subject):
       by_kind[recognise(path)].append(path)
-    of_tasks = {name: reader for name, reader in readers.items() if by_kind[name]}
-    if folder in of_tasks.values():
+    if tables := by_kind["sentences"]:
       yield note("Tables are read as --task_name=csv; for a task of GLUE give its --task_name.")
-      sets = folder.sets(by_kind[tables])
+      if not subject.data_dir and len(tables) > 1:
+        raise ValueError("Tables are checked together: give the --data_dir of train, dev and test.")
+      subject.data_dir = subject.data_dir or tables[0]
+      sets = _of_folder(subject, found["sentences"])
     else:
-      sets = itertools.chain(*(reader.sets(by_kind[name]) for name, reader in of_tasks.items()))
+      of_tasks = ((found[name], by_kind[name]) for name in ("squad", "ner"))
+      sets = itertools.chain(*(task_data.sets_of_files(subject, *each) for each in of_tasks))
       yield from record_checks.check_record_files(subject, by_kind["records"])
       if by_kind["text"]:
         yield from _check_corpus(subject, by_kind["text"])
   text_sets = []
-  for found in _with_warnings(sets):
+  for found in _with_warnings(sets, bool(subject.settings.get("skip_bad_rows"))):
     if isinstance(found, Finding):
       yield found
     else:
@@ -91,7 +95,23 @@ def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
   yield from _shared(text_sets)
 
 
-def _with_warnings(sets: Iterator[TextSet | Finding]) -> Iterator[TextSet | Finding]:
+def _of_folder(subject: RunUnderCheck, kind: kinds.Kind) -> Iterator[TextSet | Finding]:
+  """Reads the splits of `--data_dir`, or one table."""
+  folder = subject.data_dir or ""
+  is_own = kind.name != "sentences" or (subject.task_name or "csv").lower() == "csv"
+  is_one = is_own and user_tables.is_table(folder)
+  if not is_one and not filesystem.is_folder(folder):
+    raise ValueError(f"--data_dir={folder} is not a folder: give the one with train, dev and test.")
+  if is_one:
+    yield note("A run divides this table into train, dev and test; here it is whole.", folder)
+  yield from task_data.sets_of_folder(
+    subject, kind, task_data.SPLITS[:1] if is_one else task_data.SPLITS
+  )
+
+
+def _with_warnings(
+  sets: Iterator[TextSet | Finding], skips_bad_rows: bool
+) -> Iterator[TextSet | Finding]:
   """Yields the sets, and before them what the run would warn of when it reads them."""
   failure = None
   found: list[TextSet | Finding] = []
@@ -101,7 +121,8 @@ def _with_warnings(sets: Iterator[TextSet | Finding]) -> Iterator[TextSet | Find
     except (ValueError, OSError) as error:
       failure = finding_from_error(error)
   for text in dict.fromkeys(said):
-    if not any(words in text for words in _SAID_BY_DOCTOR):
+    is_known = any(words in text for words in _SAID_BY_DOCTOR)
+    if not (is_known or (not skips_bad_rows and "malformed row(s)" in text)):
       yield warning(text)
   yield from found
   if failure:
@@ -131,14 +152,19 @@ def recognise(path: str) -> str:
 
   if record_checks.are_records(path):
     return "records"
-  for name, reader in READERS.items():
-    if path.endswith(reader.endings):
-      return name
+  known = (name for name, endings in _ENDINGS.items() if path.endswith(endings))
+  if name := next(known, None):
+    return name
   with text_files.open_bytes(path) as file:
     head = file.read(1 << 16).decode("utf-8-sig", "replace")
-  similar = (name for name, reader in READERS.items() if reader.looks_like(head))
-  others = (name for name, reader in READERS.items() if path.endswith(reader.weak_endings))
-  return next(itertools.chain(similar, others, ["text"]))
+  keys = ('"context"', '"question"', '"answers"')
+  if re.match(r'\s*\{\s*"(data|version)"', head) or all(key in head for key in keys):
+    return "squad"
+  lines = [line.split() for line in head.split("\n")[:200] if line.strip()]
+  # One without a label is reported later.
+  if sum(len(line) > 1 and bool(_TAG.match(line[-1])) for line in lines) > 0.5 * len(lines):
+    return "ner"
+  return "sentences" if path.endswith((".tsv", ".jsonl")) else "text"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -163,10 +189,8 @@ def _check_set(subject: RunUnderCheck, text_set: TextSet) -> Iterator[Finding]:
 def _labels(text_set: TextSet) -> Iterator[Finding]:
   """How often each label occurs."""
   counts = collections.Counter(label for text in text_set.texts for label in text.labels)
-  if text_set.counted_as:
-    counts = collections.Counter(map(text_set.counted_as, counts.elements()))
-  elif not text_set.known_labels:
-    return
+  if not text_set.is_whole:  # labels of words are counted by their types
+    counts = collections.Counter(each.partition("-")[2] or each for each in counts.elements())
   total = sum(counts.values())
   if not total:
     return
@@ -178,7 +202,7 @@ def _labels(text_set: TextSet) -> Iterator[Finding]:
   if missing and text_set.split == "train" and text_set.is_whole:
     what = f"No example for train has the label {', '.join(map(repr, missing))}."
     yield warning(what, text_set.path, "The model cannot learn it. Check file and --labels.")
-  elif text_set.counted_as and len(counts) == 1:
+  elif not text_set.is_whole and len(counts) == 1:
     yield warning(f"Every label is {most!r}.", text_set.path, "Check --label_column.")
   elif text_set.is_whole and number > _ONE_SIDED * total:
     what = f"{share(number, total)} of the examples for {text_set.split} are {most!r}."

@@ -273,17 +273,16 @@ def task_of(run: load_run.Run, folder: str, known: Mapping[str, Any], chosen: Ch
 
 def findings_of(task: Any, run: load_run.Run) -> list[findings.Finding]:
   """Looks at the data as `doctor.py` does."""
-  if not run.kind.file and run.kind.name not in data_checks.READERS:
-    return []
   settings = task.settings
   files = [settings.get(name) for name in _DATA_FILES]
-  if run.kind.file:
+  if run.kind.name != "sentences":
     settings = settings.replace(task_name=run.kind.name)
   subject = findings.RunUnderCheck.of(
     {**settings.values, "vocab_file": run.vocab_file},
     config=run.config,
     input_file=",".join(filter(None, files)),
     settings=settings,
+    make_task=trained_task.reader_of(task.settings.values),
     vocab=task.tokenizer.vocab,
     max_examples=_MOST_CHECKED,
   )

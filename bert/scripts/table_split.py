@@ -130,8 +130,8 @@ def _divided(task: Any, settings: RunSettings) -> tuple[list[str], dict[str, lis
   keys, labels = [], []
   for number, example in enumerate(examples):
     try:
-      texts = shared_texts.texts_of(trained_task.item_of(task, example))
-    except command_line.UsageError:
+      texts = shared_texts.texts_of(task.view(example)[0])
+    except AttributeError:  # the task has no view of its own
       texts = [str(value) for value in rows[number + 1]]
     # Empty texts are not equal to each other.
     keys.append(shared_texts.key(texts) if "".join(texts).strip() else ("", number))

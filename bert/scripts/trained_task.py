@@ -1,7 +1,7 @@
 """The task of a run that has trained, made once more to read its data."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from absl import logging
 
 from bert import tokenization
 from bert.io import filesystem
+from bert.model.configuration import BertConfig
 from bert.scripts import command_line, flag_groups, run_settings, table_split
 from bert.tasks import kinds
 
@@ -39,12 +40,7 @@ def make(
     ValueError: a flag has a value that it cannot have, or the labels are unknown.
   """
   task_class = kind.task_class()
-  with flag_groups.defined_flags(task_class.define_flags):
-    command_line.parse(["task.py"])
-    settings = run_settings.from_flags()
-  settings = settings.replace(
-    **{name: value for name, value in flags.items() if name in settings},
-  )
+  settings = _settings(task_class, flags)
   places = {"init_folder": folder, "output_dir": folder, "do_lower_case": do_lower_case}
   settings = settings.replace(**places, do_train=False, do_eval=True).replace(**changed)
   if eval_file:
@@ -54,6 +50,35 @@ def make(
   task = task_class(settings, config, tokenizer)
   task.prepare(None)
   return task
+
+
+def reader_of(values: Mapping[str, Any]) -> Callable[..., Any]:
+  """Returns `make_task(kind, config, **changed)`: a task that reads data as a run would.
+
+  Of the flags' `values`, perhaps of another script, those that are None have the task's default.
+  """
+  known = {name: value for name, value in values.items() if value is not None}
+  is_used = known.get("do_eval") or known.get("do_predict") or known.get("do_export")
+
+  def make_task(kind: kinds.Kind, config: BertConfig | None, **changed: Any) -> Any:
+    task_class = kind.task_class()
+    settings = _settings(task_class, {"max_seq_length": 128, **known, **changed})
+    trains = known.get("do_train") or not is_used
+    return task_class(settings.replace(do_train=trains), config or BertConfig(30522))
+
+  return make_task
+
+
+def _settings(task_class: Any, values: Mapping[str, Any]) -> run_settings.RunSettings:
+  """Returns the settings of a task's script; numbers may be given as text."""
+  with flag_groups.defined_flags(task_class.define_flags):
+    command_line.parse(["task.py"])
+    settings = run_settings.from_flags()
+  found = {name: value for name, value in values.items() if name in settings}
+  for name, value in found.items():
+    if isinstance(settings.values[name], int) and isinstance(value, str):
+      found[name] = int(value) if value.lstrip("-").isdecimal() else settings.values[name]
+  return settings.replace(**found)
 
 
 def _reading(settings: run_settings.RunSettings, eval_file: str) -> dict[str, Any]:

@@ -19,11 +19,11 @@ import numpy as np
 
 from bert.io.table_columns import TableReader, names_of
 from bert.io.tables import DataError, Row
-from bert.model.task_head import SEQUENCES
 from bert.tasks import classification
 from bert.tasks.sequence_lengths import SequenceLengths
 from bert.tasks.user_tables import read_rows
 
+_SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 _ENDING = re.compile(r"ending([0-9]{1,9})")
 
 
@@ -183,7 +183,7 @@ def convert_examples_to_features(
     missing = num_choices - len(sequences)
     blank = [[0] * max_seq_length] * missing
     yield {
-      **{name: [getattr(each, name) for each in sequences] + blank for name in SEQUENCES},
+      **{name: [getattr(each, name) for each in sequences] + blank for name in _SEQUENCES},
       "choice_mask": [1] * len(sequences) + [0] * missing,
       "label_ids": question.label or 0,
       "is_real_example": 1,

@@ -108,7 +108,7 @@ def test_too_short_windows_are_refused(tokenizer):
 
 def test_choices_and_pairs(tokenizer):
   (choices,) = choice_features([Question("1", "Hello", ["the", "and"], 1)], 3, 8, tokenizer)
-  assert tokens_of(tokenizer, choices.input_ids[1]) == [
+  assert tokens_of(tokenizer, choices["input_ids"][1]) == [
     *["<s>", "Hello", "</s>", "</s>", "a", "nd", "</s>", "<pad>"]
   ]
   example = similarity.PairExample("1", ["Hello", "the"], 0.5)

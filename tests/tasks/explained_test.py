@@ -8,8 +8,8 @@ import types
 import numpy as np
 import pytest
 
-from bert.tasks import kinds
 from bert.tasks.choice_decoder import ChoiceDecoder
+from bert.tasks.decoding import TextDecoder
 from bert.tasks.pair_decoder import PairDecoder
 from bert.tasks.sentence_decoder import SentenceDecoder
 from bert.tasks.span_decoder import SpanDecoder
@@ -104,8 +104,7 @@ def test_a_similarity_is_explained_by_its_slope():
 
 
 def test_a_task_of_ones_own_explains_its_logits():
-  kind = kinds.Kind("own", "", "bert.model.task_heads:SequenceHead", "", "")
-  decoder = kind._replace(decoder=kinds.OWN_ANSWERS).decoder_class()(kind, None, 8)
+  decoder = made(TextDecoder, _is_of_tokens=lambda name: False)
   scores = [{"logits": np.array([1.0, 4.0])}]
   assert total(decoder.explained({}, [{}], {}, scores), scores) == 3
   assert decoder.explained({}, [{}, {}], {}, scores * 2) is None  # of several rows it is unknown

@@ -33,14 +33,18 @@ def test_the_text_that_is_shown_is_one_and_has_two_quotes(caplog):
 
 
 @pytest.mark.parametrize(
-  ("task", "example", "texts"),
+  ("task_class", "example", "texts"),
   [
     (run_ner.Tagging, TaggedSentence("", list("abcde")), ["a b c d e"]),
-    (run_ner.Tagging, TaggedSentence("", ["London", "1996"]), None),
-    (run_squad.QuestionAnswering, SquadExample("", "Who?", ["I", "did."]), ["Who?", "I did."]),
-    (run_swag.MultipleChoice, ChoiceExample("", "He", ["runs", "eats"]), ["He", "runs eats"]),
+    (run_ner.Tagging, TaggedSentence("", ["London", "1996"]), []),
+    (
+      run_squad.QuestionAnswering,
+      SquadExample("", "Who?", [], context="I did."),
+      ["Who?", "I did."],
+    ),
+    (run_swag.MultipleChoice, ChoiceExample("", "He", ["runs", "eats"]), ["He", "runs", "eats"]),
   ],
 )
-def test_each_task_says_the_texts_of_its_examples(task, example, texts):
-  said = task.texts(None, example)
-  assert (said and said[0]) == texts
+def test_each_task_tells_the_texts_of_its_examples(task_class, example, texts):
+  item, _ = task_class.view(None, example)
+  assert shared_texts.texts_of(item) == texts
