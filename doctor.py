@@ -198,8 +198,8 @@ def diagnose(subject: RunUnderCheck) -> Iterator[Finding]:
   if subject.make_task is None:
     settings = subject.settings
     values = settings if isinstance(settings, dict) else settings.values
-    is_kind = subject.task_name in kinds.registered()
-    known = {"data_dir": subject.data_dir, "task_name": (not is_kind and subject.task_name) or "csv"}
+    name = "csv" if subject.task_name in kinds.registered() else subject.task_name
+    known = {"data_dir": subject.data_dir, "task_name": name or "csv"}
     subject.make_task = trained_task.reader_of({**values, **known})
   yield from examine(
     (

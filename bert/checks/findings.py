@@ -83,7 +83,7 @@ class RunUnderCheck:
   # `get(flag)` says how data are to be read: their folder, columns, labels.
   settings: Any = dataclasses.field(default_factory=dict)
 
-  # `make_task(kind, config, **changed)`: a task that reads data with these settings, but for the changed.
+  # `make_task(kind, config, **changed)`: a task that reads data with changed settings.
   make_task: Callable[..., Any] | None = None
   config: Any = None  # a `configuration.BertConfig`, once it is read
   vocab: Mapping[str, int] | None = None  # token -> id, once it is read
