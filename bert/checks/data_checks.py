@@ -64,8 +64,8 @@ def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
   if subject.data_dir == "download":
     yield note("The data would be downloaded; they are not checked.")
     return
-  found = kinds.registered()
-  named = found.get(subject.task_name or "", found["sentences"])
+  known = kinds.registered()
+  named = known.get(subject.task_name or "", known["sentences"])
   sets: Iterator[TextSet | Finding]
   if subject.task_name and subject.data_dir and named.name != "squad":
     sets = _of_folder(subject, named)
@@ -78,9 +78,9 @@ def check_data(subject: RunUnderCheck) -> Iterator[Finding]:
       if not subject.data_dir and len(tables) > 1:
         raise ValueError("Tables are checked together: give the --data_dir of train, dev and test.")
       subject.data_dir = subject.data_dir or tables[0]
-      sets = _of_folder(subject, found["sentences"])
+      sets = _of_folder(subject, known["sentences"])
     else:
-      of_tasks = ((found[name], by_kind[name]) for name in ("squad", "ner"))
+      of_tasks = ((known[name], by_kind[name]) for name in ("squad", "ner"))
       sets = itertools.chain(*(task_data.sets_of_files(subject, *each) for each in of_tasks))
       yield from record_checks.check_record_files(subject, by_kind["records"])
       if by_kind["text"]:

@@ -52,6 +52,9 @@ def sets_of_folder(
 ) -> Iterator[TextSet | Finding]:
   """Reads splits of `--data_dir`; those without a file are named last."""
   changed: Mapping[str, Any] = {"data_dir": subject.data_dir}
+  # Known even if the files cannot be read.
+  name = (subject.task_name or "csv").lower() if kind.name == "sentences" else kind.name
+  subject.facts["task_name"] = name
   found: list[TextSet | Finding] = []
   absent: list[Finding] = []
   for split in splits:
@@ -73,6 +76,7 @@ def sets_of_files(
 ) -> Iterator[TextSet | Finding]:
   """Reads files, whose names tell their splits."""
   for path in paths:
+    subject.facts["task_name"] = kind.name
     split = split_of(path)
     if kind.name == "squad":
       read_as = "train" if _has_answers_to_learn(subject, path) else "test"
