@@ -110,12 +110,6 @@ class _Reader:
       return
     except (ValueError, OSError) as failure:
       yield from self._failed(failure)
-      proposed = getattr(failure, "proposed", {})
-      if set(proposed) - set(self.known):
-        yield note("The data are examined with the columns that this error proposes.")
-        self.known |= proposed
-        yield from self.read(read_as, split, path)
-        return
       if isinstance(failure, DataError) and (failure.line is None or skips):
         return
     except AttributeError as failure:
