@@ -7,13 +7,15 @@ and its null odds are `NO_ANSWER_ODDS`.
 """
 
 import functools
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bert.tasks import answer_texts, spans_shown, squad, squad_answers, squad_features
+from bert.tasks import answer_texts, squad, squad_answers, squad_features, squad_scores
 from bert.tasks.decoding import Decoder, Explained, against_others, kind_of
+from bert.tasks.shown import Baseline, Case, Mark, Passage, Shown
 
 
 class SpanDecoder(Decoder):
@@ -201,7 +203,7 @@ class SpanDecoder(Decoder):
 
   def shown(self):
     """Marks the answer in the paragraph."""
-    return spans_shown.Spans(self._rules)
+    return Spans(self._rules)
 
   def _answer(self, found: squad_answers.QuestionAnswers) -> dict[str, Any]:
     prediction = found.prediction
@@ -225,3 +227,61 @@ def _example(item: Mapping[str, str]) -> squad.SquadExample:
   return squad.SquadExample(
     "", item["question"], words, word_starts=starts, context=item["context"]
   )
+
+
+# ---------------------------------------------------------------------------------------------
+# In reports: the paragraph with the answer marked.
+
+NO_ANSWER = "no answer"
+# Words that questions begin with.
+_KINDS = ("who", "what", "when", "where", "which", "why", "how")
+
+
+class Spans(Shown):
+  """A part of a text that answers a question."""
+
+  loss_name = "1 − F1"
+  loss_help = (
+    "Ordered by the words that answer and gold answer do not share, 1 − F1, and among equals by "
+    "how sure the model was."
+  )
+  group_name = "question word"
+
+  def __init__(self, rules: str = "squad"):
+    """Compares answers by one of `squad_scores.RULES`."""
+    self._rules = rules
+
+  def case(self, item, gold, answer):
+    """Marks the answer; `gold` are the right answers, none where there is none."""
+    predicted = answer["answer"] or NO_ANSWER
+    sure = float(answer["probability"])
+    found = Case(_passages(item, answer), None, predicted, confidence=sure)
+    if gold is None:
+      return found
+    right = list(dict.fromkeys(gold)) or [""]
+    both = [(text, answer["answer"], self._rules) for text in right]
+    best = max(itertools.starmap(squad_scores.compute_f1, both))
+    found.gold = " / ".join(text or NO_ANSWER for text in right)
+    found.is_right = any(itertools.starmap(squad_scores.compute_exact, both))
+    found.loss = 1 - best
+    found.group = _kind_of(str(item["question"]))
+    return found
+
+  def baseline(self, gold):
+    """Says what never answering would score, where questions may have no answer."""
+    known = [each for each in gold if each is not None]
+    never = [not any(each) for each in known]
+    if not any(never):
+      return None
+    return Baseline("Never answering would be right for", sum(never) / len(never))
+
+
+def _passages(item: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Passage]:
+  start, end = int(answer["start"]), int(answer["end"])
+  marks = (Mark(start, end),) if 0 <= start < end else ()
+  return [Passage("question", item["question"]), Passage("context", item["context"], marks)]
+
+
+def _kind_of(question: str) -> str:
+  words: Sequence[str] = question.lower().split()
+  return next((word for word in words if word in _KINDS), "other")

@@ -14,7 +14,7 @@ from bert.reports.subject import Examples, Subject
 from bert.scripts import report_pages, run_subject
 from bert.scripts.run_subject import Chosen
 from bert.sweeps import glue, results
-from bert.tasks import choice_decoder, shown, spans_shown, tags_shown
+from bert.tasks import choice_decoder, shown, span_decoder, tag_decoder
 
 NASTY = "<script>alert(1)</script> \"quoted\" 'so' & שלום עולם 🙂 {{ 7 * 7 }} </script><!--"
 
@@ -76,7 +76,7 @@ def of_entities() -> Examples:
     ends = starts + [len(word) for word in words]
     sure = np.full(len(words), 0.9)
     answers.append({"tags": each, "starts": starts, "ends": ends, "probabilities": sure})
-  return answered(tags_shown.Tags(), [{"text": text} for text in texts], right, answers)
+  return answered(tag_decoder.Tags(), [{"text": text} for text in texts], right, answers)
 
 
 def of_questions() -> Examples:
@@ -91,7 +91,7 @@ def of_questions() -> Examples:
     {"answer": "London in 1815", "start": 25, "end": 39, "probability": 0.6},
     {"answer": "", "start": -1, "end": -1, "probability": 0.7},
   ]
-  return answered(spans_shown.Spans(), items, [["Ada Lovelace"], ["London"], []], answers)
+  return answered(span_decoder.Spans(), items, [["Ada Lovelace"], ["London"], []], answers)
 
 
 def of_choices() -> Examples:

@@ -10,7 +10,7 @@ import pytest
 
 from bert import tokenization
 from bert.io import text_lines
-from bert.tasks import decoding, kinds
+from bert.tasks import decoding
 from tests.kit.paths import ROOT
 
 LABELS = ["0", "1"]
@@ -65,10 +65,6 @@ def test_the_example_of_each_kind_is_answered(name):
       assert [type(each["label"]), type(each["score"])] == [str, float]
       json.dumps(each)
   assert task.display == DISPLAYS[name]
-
-
-def test_all_kinds_are_tried():
-  assert set(FACTS) == {name for name, kind in kinds.registered().items() if not kind.file}
 
 
 def test_classes_are_ranked_as_probabilities_or_as_logits():

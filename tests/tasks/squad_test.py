@@ -142,7 +142,7 @@ def places(value, path=()):
       yield from places(inner, (*path, key))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data(), st.booleans(), st.booleans())
 def test_whatever_is_changed_in_a_file_the_error_is_about_data(
   tmp_path_factory, data, is_training, version_2

@@ -507,14 +507,6 @@ def test_entities_in_text():
   ]
 
 
-def test_real_data(data_dir):
-  conll_file = read_conll(data_dir / "ner" / "wnut17_train.conll", ConllFormat("tab"))
-  assert len(conll_file.examples) == 3394
-  found = [entity for e in conll_file.examples for entity in entities_of(e.labels, "bio")]
-  assert len(found) == 1975
-  assert sum(entity.type == "person" for entity in found) == 660
-
-
 # ---------------------------------------------------------------------------------------------
 # ELECTRA.
 
