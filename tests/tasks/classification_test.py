@@ -7,7 +7,7 @@ from absl import logging
 
 from bert.io.tables import DataError
 from bert.tasks import classification
-from bert.tasks.classification import InputExample, PaddingInputExample, convert_single_example
+from bert.tasks.classification import InputExample, convert_single_example
 
 
 class WordTokenizer:
@@ -22,21 +22,6 @@ class WordTokenizer:
 
 def convert(example, labels=("0", "1"), length=8, problem_type="classification", index=9):
   return convert_single_example(index, example, labels, length, WordTokenizer(), problem_type)
-
-
-def test_single_text():
-  features = convert(InputExample("g", "a bb", label="1"))
-  assert features.input_ids == [101, 201, 202, 102, 0, 0, 0, 0]
-  assert features.input_mask == [1, 1, 1, 1, 0, 0, 0, 0]
-  assert features.segment_ids == [0] * 8
-  assert features.label_id == 1
-  assert features.is_real_example is True
-
-
-def test_pair():
-  features = convert(InputExample("g", "a", "bb ccc", "0"))
-  assert features.input_ids == [101, 201, 102, 202, 203, 102, 0, 0]
-  assert features.segment_ids == [0, 0, 0, 1, 1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("text_b", [None, "", "   "])
@@ -85,19 +70,6 @@ def test_multi_label():
 
 
 @pytest.mark.parametrize(
-  ("problem_type", "label_id"),
-  [("classification", 0), ("regression", 0.0), ("multi_label", [0, 0])],
-)
-def test_padding_example(problem_type, label_id):
-  features = convert(PaddingInputExample(), problem_type=problem_type)
-  for ids in (features.input_ids, features.input_mask, features.segment_ids):
-    assert ids == [0] * 8
-  assert features.label_id == label_id
-  assert type(features.label_id) is type(label_id)
-  assert features.is_real_example is False
-
-
-@pytest.mark.parametrize(
   ("label", "problem_type"), [("2", "classification"), (("2",), "multi_label")]
 )
 def test_unknown_label_names_its_place_and_what_is_known(label, problem_type):
@@ -135,17 +107,6 @@ def test_five_examples_are_logged_as_in_the_original(monkeypatch):
     "label: 1 (id = 1)",
   ]
   assert lines.count("*** Example ***") == 5
-
-
-def test_list_of_examples():
-  texts = ["a", "a b", "a b c"]
-  found = classification.convert_examples_to_features(
-    [*(InputExample(text, text, label="0") for text in texts), PaddingInputExample()],
-    ["0", "1"],
-    6,
-    WordTokenizer(),
-  )
-  assert [sum(features.input_mask) for features in found] == [3, 4, 5, 0]
 
 
 def test_an_example_without_a_label_is_not_logged_as_if_it_had_one(caplog):

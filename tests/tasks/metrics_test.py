@@ -72,9 +72,6 @@ def test_multi_label_by_hand():
   )
 
 
-FLOATS = hnp.arrays(np.float64, 20, elements=st.floats(-100, 100, width=16))
-
-
 @hypothesis.settings(deadline=None)  # machines may be slow
 @hypothesis.given(
   hnp.arrays(np.float64, 5, elements=st.floats(allow_nan=False, allow_infinity=False)),

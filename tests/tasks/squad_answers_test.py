@@ -110,36 +110,6 @@ def answer_of(start, end, n_best_size=20, length=30, max_context=None, **more):
   )
 
 
-def test_the_best_span_is_the_answer():
-  found = answer_of({2: 1.0, 4: 3.0}, {2: 1.0, 6: 2.0})
-  assert found.prediction.text == "Bob in Rome"
-  assert (found.prediction.start_logit, found.prediction.end_logit) == (3.0, 2.0)
-  assert found.nbest[0] == found.prediction
-  assert sum(found.probabilities) == pytest.approx(1.0)
-  assert found.null_odds is None
-
-
-def test_spans_that_make_no_sense_are_none():
-  """Beginning behind the end, in the question, in padding, too long."""
-  assert answer_of({6: 5.0, 2: 1.0}, {2: 5.0}).prediction.text == "Ann"
-  assert answer_of({1: 9.0, 2: 1.0}, {1: 9.0, 2: 5.0}).prediction.text == "Ann"
-  assert answer_of({2: 1.0, 8: 9.0}, {2: 5.0, 9: 9.0}).prediction.text == "Ann"
-  assert answer_of({2: 5.0}, {6: 5.0, 3: 1.0}, length=4).prediction.text == "Ann met"
-  assert answer_of({2: 5.0}, {6: 5.0, 3: 1.0}, length=5).prediction.text == " ".join(WORDS)
-
-
-def test_only_the_window_with_most_context_answers():
-  context = {2: False, 3: True, 4: True, 5: True, 6: True}
-  assert answer_of({2: 9.0, 3: 1.0}, {3: 5.0}, max_context=context).prediction.text == "met"
-
-
-def test_padding_takes_places_among_the_best():
-  """With room for one beginning, and that in padding, there is no answer: so it is in 2018."""
-  found = answer_of({9: 9.0, 2: 5.0}, {2: 5.0}, n_best_size=1)
-  assert found.prediction.text == "empty"
-  assert found.probabilities == [1.0]
-
-
 def test_no_answer_where_its_odds_exceed_the_threshold():
   start, end = {0: 1.0, 2: 1.0}, {0: 2.0, 2: 1.5}
   for threshold, text in ((0.0, ""), (0.4, ""), (0.5, "Ann"), (1.0, "Ann")):
@@ -199,24 +169,9 @@ def test_without_any_span_there_is_no_answer_and_no_crash(features, tmp_path):
     assert (detail["start"], detail["end"], detail["probability"]) == (None, None, 1.0)
 
 
-def test_of_equal_scores_the_first_is_best():
-  logits_of_window = np.tile([1.0, 3.0, 2.0], 128)
-  expected = sorted(range(384), key=lambda i: -logits_of_window[i])
-  assert squad_answers._get_best_indexes(logits_of_window, 200) == expected[:200]
-
-
 def test_a_window_without_result_is_told():
   with pytest.raises(ValueError, match="window with unique_id 1 has no result"):
     squad_answers.find_answers(SquadExample("q", "?", WORDS), [window(WORDS)], {}, 20, 30, True)
-
-
-def test_the_same_text_is_listed_once():
-  words = ["Rome", "Rome"]
-  example, feature = SquadExample("q", "?", words), window(words)
-  result = Result(1, logits(6, {2: 1.0, 3: 2.0}), logits(6, {2: 1.0, 3: 2.0}))
-  found = squad_answers.find_answers(example, [feature], {1: result}, 20, 30, True)
-  assert [answer.text for answer in found.nbest] == ["Rome", "Rome Rome"]
-  assert found.nbest[0].first_word == 1
 
 
 @pytest.mark.parametrize(
@@ -236,11 +191,6 @@ def test_the_same_text_is_listed_once():
 )
 def test_final_text(pred_text, orig_text, expected):
   assert answer_texts.get_final_text(pred_text, orig_text, do_lower_case=True) == expected
-
-
-def test_final_text_keeps_case_for_cased_models():
-  assert answer_texts.get_final_text("Smith", "Smith's", do_lower_case=False) == "Smith"
-  assert answer_texts.get_final_text("smith", "Smith's", do_lower_case=False) == "Smith's"
 
 
 def test_final_text_is_split_as_the_tokenizer_splits(tmp_path):

@@ -43,31 +43,6 @@ def test_train_features_equal_the_originals(golden_dir, golden_tokenizer, versio
   assert any(feature.start_position for feature in features)
 
 
-def test_windows_of_a_long_paragraph(squad_tokenizer):
-  words = ["the", "man", "went", "to", "the", "store", "."]
-  example = SquadExample("q", "the store ?", words, "the store.", 4, 6)
-  # 5 pieces of the paragraph fit beside 3 special ones and 2 of the question.
-  first, second = features_of([example], squad_tokenizer, (10, 2, 2), is_training=True)
-  assert first.tokens == ["[CLS]", "the", "store", "[SEP]", *words[:5], "[SEP]"]
-  assert second.tokens == ["[CLS]", "the", "store", "[SEP]", *words[2:], "[SEP]"]
-  assert [f.unique_id for f in (first, second)] == [1000000000, 1000000001]
-  assert [f.doc_span_index for f in (first, second)] == [0, 1]
-  assert first.segment_ids == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
-  assert dict(second.token_to_orig_map) == {4: 2, 5: 3, 6: 4, 7: 5, 8: 6}
-  assert dict(first.token_is_max_context) == {4: True, 5: True, 6: True, 7: True, 8: False}
-  assert (first.start_position, first.end_position) == (0, 0), "not wholly in this window"
-  assert (second.start_position, second.end_position) == (6, 8)
-
-
-def test_short_windows_are_padded(squad_tokenizer):
-  [feature] = features_of([SquadExample("q", "to", ["store"])], squad_tokenizer, (8, 4, 2))
-  assert feature.tokens == ["[CLS]", "to", "[SEP]", "store", "[SEP]"]
-  assert feature.input_ids[:5] == squad_tokenizer.convert_tokens_to_ids(feature.tokens)
-  assert feature.input_ids[5:] == feature.input_mask[5:] == feature.segment_ids[5:] == [0, 0, 0]
-  assert feature.input_mask[:5] == [1] * 5
-  assert feature.start_position is feature.end_position is None
-
-
 def test_answers_are_narrowed_to_their_pieces(squad_tokenizer):
   words = ["the", "japanese", "man", "(1895-1943)."]
   for answer, start, end, tokens in (
@@ -141,15 +116,6 @@ def test_the_first_20_examples_are_logged(squad_tokenizer, caplog):
   assert caplog.messages.count("*** Example ***") == 20
   assert "token_is_max_context: 3:True" in caplog.messages
   assert "answer: store" in caplog.messages
-
-
-def test_a_window_map_reads_like_a_dict():
-  flags = WindowMap(3, b"\1\0", bool)
-  assert flags == {3: True, 4: False}
-  assert (flags[3], flags.get(2, False), 5 in flags, len(flags)) == (True, False, False, 2)
-  for position in (2, 5, -1):
-    with pytest.raises(KeyError):
-      flags[position]
 
 
 def trained_on(folder, context, text, answer_start) -> tuple[int, list[str]]:

@@ -26,48 +26,6 @@ def test_normalized_answers():
   assert squad_scores.normalize_answer("the a an") == ""
 
 
-def test_scores_of_1_1():
-  answers = {"q1": ["in 1997", "1997"], "q2": ["white house"], "q3": ["x"], "q4": ["the"]}
-  predictions = {"q1": "The 1997.", "q2": "big white barn", "q4": ""}
-  found = squad_scores.evaluate_v1(answers, predictions)
-  # q1: exact. q2: one word of 3 and of 2, so F1 is 2 * 1/3 * 1/2 / (1/3 + 1/2) = 0.4. q3: missing.
-  # q4: both normalize to nothing, which is the same text but has no word in common.
-  assert found["exact_match"] == pytest.approx(100 * 2 / 4)
-  assert found["f1"] == pytest.approx(100 * 1.4 / 4)
-
-
-def test_scores_of_2_0():
-  answers = {"q1": ["1997"], "q2": [], "q3": [], "q4": ["a b", "a"], "q5": ["x"]}
-  predictions = {"q1": "1997", "q2": "", "q3": "y", "q4": ""}
-  found = squad_scores.evaluate_v2(answers, predictions)
-  assert found == {
-    "exact": 50.0,  # q1, q2 of q1 to q4; q4: of its two answers "a" is an article, "a b" remains
-    "f1": 50.0,
-    "total": 4,
-    "HasAns_exact": 50.0,
-    "HasAns_f1": 50.0,
-    "HasAns_total": 2,
-    "NoAns_exact": 50.0,
-    "NoAns_f1": 50.0,
-    "NoAns_total": 2,
-  }
-  assert "NoAns_total" not in squad_scores.evaluate_v2({"q": ["a b"]}, {"q": "b"})
-
-
-def test_the_best_threshold():
-  answers = {"q1": ["x"], "q2": ["y"], "q3": [], "q4": ["z"]}
-  best_answers = {"q1": "x", "q2": "y", "q3": "w", "q4": "wrong"}
-  null_odds = {"q1": -5.0, "q2": 1.0, "q3": 2.0, "q4": 3.0}
-  # Without any answer 1 of 4 is right; up to 1.0, q1, q2 and the unanswered q3 are: 3 of 4.
-  predictions = {"q1": "x", "q2": "", "q3": "", "q4": ""}  # as with the threshold 0
-  found = squad_scores.evaluate_v2(answers, predictions, null_odds, best_answers)
-  assert (found["best_exact"], found["best_exact_thresh"]) == (75.0, 1.0)
-  assert (found["best_f1"], found["best_f1_thresh"]) == (75.0, 1.0)
-  assert found["exact"] == 50.0
-  official = squad_scores.evaluate_v2(answers, predictions, null_odds)
-  assert (official["best_exact"], official["best_exact_thresh"]) == (50.0, -5.0)
-
-
 def test_an_unanswered_question_without_answer_is_right_at_every_threshold():
   null_odds, scores = {"no": -9.0, "yes": -5.0}, {"no": 1.0, "yes": 1.0}
   found = squad_scores.find_best_threshold(

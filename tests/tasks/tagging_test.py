@@ -383,18 +383,6 @@ def features_of(words, labels, tokenizer, max_seq_length, stride=None):
   )
 
 
-def test_the_first_piece_has_the_label(tokenizer):
-  (feature,) = features_of(["new", "aab", "\x01", "zz."], ["B-X", "I-X", "O", "B-Y"], tokenizer, 12)
-  tokens = [VOCAB[i] for i in feature.input_ids]
-  assert tokens[:9] == ["[CLS]", "new", "a", "##a", "##b", "[UNK]", "[UNK]", ".", "[SEP]"]
-  assert feature.input_ids[9:] == [0, 0, 0]
-  assert feature.input_mask == [1] * 9 + [0] * 3
-  assert feature.segment_ids == [0] * 12
-  # B-Y is none of the model's labels: no weight in the loss, but a prediction.
-  assert feature.label_ids == [-1, 1, 2, -1, -1, 0, -1, -1, -1, -1, -1, -1]
-  assert feature.word_mask == [0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0]
-
-
 def test_windows_of_a_long_sentence(tokenizer):
   words = ["new", "york", "aa", "a", "b", "a"]  # new york a ##a a b a
   features = features_of(words, ["B-X", "I-X", "O", "O", "O", "B-X"], tokenizer, 6, 2)

@@ -16,7 +16,6 @@ from tests.kit.long_texts import (
   tokenizer_in,
   windows_of,
   words,
-  write_records,
 )
 
 
@@ -27,15 +26,6 @@ def tokenizer(tmp_path_factory):
 
 # ---------------------------------------------------------------------------------------------
 # Windows of a document.
-
-
-def test_a_text_in_windows(tokenizer):
-  first, found, _ = windows_of(tokenizer, words(13))
-  assert found["num_windows"] == 4
-  # The last one begins at h and not at j, so as to be full.
-  assert letters_of(found["input_ids"]) == ["abcdef|", "defghi|", "ghijkl|", "hijklm|"]
-  assert first.input_mask == [1] * 8
-  assert first.segment_ids == [0] * 8
 
 
 def test_the_end_of_a_very_long_text_is_not_read(tokenizer):
@@ -125,20 +115,6 @@ def test_an_example_that_fills_a_batch_has_one_window(tokenizer):
 
 # ---------------------------------------------------------------------------------------------
 # Records and batches.
-
-
-@pytest.fixture
-def record_file(tokenizer, tmp_path):
-  return write_records(tmp_path, tokenizer)
-
-
-def test_a_batch_is_as_wide_as_its_longest_document(record_file):
-  shapes = [tuple(batch["input_ids"].shape) for batch in batches(record_file, 1)]
-  assert shapes == [(1, 8, 1), (1, 8, 3), (1, 8, 2)]
-  (batch,) = batches(record_file, 3, pad=True)
-  assert batch["input_ids"].shape == (3, 8, 5)
-  assert batch["num_windows"].numpy().tolist() == [1, 3, 2]
-  assert batch["input_mask"].shape == batch["segment_ids"].shape == (3, 8)
 
 
 def test_batches_are_cut_to_the_longest_window(tokenizer, tmp_path):
