@@ -95,7 +95,7 @@ def processor_of_folder(
   try:
     return processor_of(settings, model_labels.of_settings(settings, "sentences"))
   except ValueError:
-    if config is None:
+    if config is None or tokenizer is None:
       raise
     output_folder.check_same_task(settings, config, tokenizer)
     raise
