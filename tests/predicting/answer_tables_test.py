@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import types
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ class Predictor:
   """Says of a text how long it is."""
 
   def __init__(self, names=("text_a", "text_b"), lists=(), texts_in=None):
-    self.text_names, self.list_names, self.texts_in = names, lists, texts_in or {}
+    self.processor = types.SimpleNamespace(inputs=names, list_inputs=lists, texts_in=texts_in or {})
     self.items = []
 
   def stream(self, items, source):
