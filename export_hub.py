@@ -53,12 +53,6 @@ def define_flags() -> None:
       "preprocess/ and encoder/.",
     )
     flags.DEFINE_bool(
-      "tf_text_tokenizer",
-      False,
-      "Tokenize as the published preprocess models do, which differs from BERT's own tokenizer in "
-      "rare characters, and not exactly as in training.",
-    )
-    flags.DEFINE_bool(
       "task_model",
       False,
       "Also write task/, the model of the task that the checkpoint was fine-tuned for, as the "
@@ -112,9 +106,7 @@ def _write_saved_models(settings, config, export_dir: str) -> None:
     described = model_exports.describe(settings, config)
     model_exports.export_task_model(export_dir, described, settings.init_checkpoint)
   model = (settings.init_checkpoint, settings.vocab_file, settings.do_lower_case)
-  model_exports.export_hub_models(
-    export_dir, config, *model, settings.max_seq_length, settings.tf_text_tokenizer
-  )
+  model_exports.export_hub_models(export_dir, config, *model, settings.max_seq_length)
   logging.info("Use them with hub.KerasLayer; %s serves as --init_checkpoint.", settings.export_dir)
 
 

@@ -193,6 +193,8 @@ def predictor_of_flags() -> functools.partial:
   """Returns a call, which other processes can make as well, that loads the predictor."""
   options = shared_flags.model_options("task", "batch_size", "batch_invariant", "dtype")
   options |= {"engine": FLAGS.engine, "precision": FLAGS.precision}
+  if FLAGS.task == "answers":  # the model has its own, see `check_flags`
+    options |= {"bert_config_file": None, "do_lower_case": None}
   return functools.partial(Predictor.load, FLAGS.init_checkpoint, **options)
 
 

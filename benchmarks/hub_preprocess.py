@@ -71,29 +71,36 @@ def _export_and_load(folder, args):
 
   from bert.exporting import hub_preprocess
 
-  models = {}
-  for name, published in [("exact", False), ("published", True)]:
+  path = f"{folder}/exact"
+  hub_preprocess.export_preprocess(path, args.vocab_file, not args.cased)
+  models = {"exact": tf.saved_model.load(path)}
+  for name, tokenizer in _tokenizers(args).items():
     path = f"{folder}/{name}"
-    hub_preprocess.export_preprocess(
-      path, args.vocab_file, not args.cased, tf_text_tokenizer=published
-    )
+    tf.saved_model.save(_model(tokenizer, models["exact"].bert_pack_inputs), path)
     models[name] = tf.saved_model.load(path)
-  path = f"{folder}/fast"
-  tf.saved_model.save(_fast_model(args, models["exact"].bert_pack_inputs), path)
-  models["fast"] = tf.saved_model.load(path)
   return models
 
 
-def _fast_model(args, pack):
+def _tokenizers(args):
+  """The two of tensorflow_text."""
   import tensorflow as tf
   import tensorflow_text
 
   with open(args.vocab_file, encoding="utf-8") as reader:
     tokens = [line.strip() for line in reader]
-  tokenizer = tensorflow_text.FastBertTokenizer(
+  fast = tensorflow_text.FastBertTokenizer(
     tokens, token_out_type=tf.int32, lower_case_nfd_strip_accents=not args.cased
   )
-  model = tf.train.Checkpoint(pack=pack)
+  published = tensorflow_text.BertTokenizer(
+    args.vocab_file, lower_case=not args.cased, token_out_type=tf.int32
+  )
+  return {"published": published, "fast": fast}
+
+
+def _model(tokenizer, pack):
+  import tensorflow as tf
+
+  model = tf.train.Checkpoint(pack=pack, tokenizer=tokenizer)
   model.__call__ = tf.function(
     lambda texts: pack([tokenizer.tokenize(texts)]),
     input_signature=[tf.TensorSpec([None], tf.string)],

@@ -104,16 +104,6 @@ def test_a_keras_classifier_of_strings(exported, tmp_path):
   np.testing.assert_allclose(again.predict(tf.constant(TEXTS), verbose=0), tuned, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_the_other_tokenizer(model_dir, tmp_path):
-  code, err = run(
-    init_checkpoint=model_dir, export_dir=tmp_path, max_seq_length=8, tf_text_tokenizer=True
-  )
-  assert code is None, err
-  ids = hub.load(str(tmp_path / "preprocess"))(["½"])["input_word_ids"]
-  assert ids.numpy().tolist() != [[2, VOCAB.index("½"), 3, 0, 0, 0, 0, 0]]  # NFKC has split it
-
-
 @pytest.fixture
 def encoder_only(monkeypatch):
   """Leaves the preprocess model out, which takes seconds and is the same each time."""

@@ -1,4 +1,4 @@
-"""`tokenization.FullTokenizer` as TensorFlow ops, exactly; and the published models' tokenizer.
+"""`tokenization.FullTokenizer` as TensorFlow ops, exactly.
 
 The graph works like this: all texts of a batch are decoded to one vector of code points, tables
 give the replacement of each (`unicode_tables`), words begin where neighbours differ in kind, and
@@ -222,7 +222,7 @@ def _word_strings(words: _Words) -> tf.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
-# Tokenizers.
+# The tokenizer.
 
 
 class ExactTokenizer:
@@ -231,7 +231,6 @@ class ExactTokenizer:
   def __init__(self, tokens: Sequence[str], do_lower_case: bool, **splitting: Any):
     """Takes the vocabulary as tokens in the order of their ids, and `BasicTokenizer`'s options."""
     operations = installation.text_operations("An export that reads text")
-    self.tracked = []  # the graph's tables are constants
     self._tables = tables.character_tables(do_lower_case, **splitting)
     self._wordpiece = operations.FastWordpieceTokenizer(
       list(tokens),
@@ -320,36 +319,3 @@ def _with_accents(limits: tf.Tensor, cells: tf.Tensor, row_splits: tf.Tensor) ->
   reach = tf.math.segment_max(tf.where(is_accent | ~is_gone, limits, 0), groups)
   is_chinese = _has(cells, tables.CHINESE)
   return tf.where(is_chinese, limits, tf.gather(reach, groups))
-
-
-class PublishedTokenizer:
-  """The tokenizer of the published preprocess models, `tensorflow_text.BertTokenizer`.
-
-  Attributes:
-    tracked: resources of the SavedModel: with the initializer, it finds the vocabulary again when
-      a loaded model is saved elsewhere (https://github.com/tensorflow/hub/issues/719).
-  """
-
-  def __init__(self, vocab_file: str, do_lower_case: bool):
-    """Takes the path of a vocabulary."""
-    operations = installation.text_operations("An export that reads text")
-    initializer = tf.lookup.TextFileInitializer(
-      vocab_file,
-      tf.string,
-      tf.lookup.TextFileIndex.WHOLE_LINE,
-      tf.int64,
-      tf.lookup.TextFileIndex.LINE_NUMBER,
-    )
-    # Otherwise the table's name would hold the vocabulary's path, also in the SavedModel.
-    table = tf.lookup.StaticHashTable(initializer, -1, experimental_is_anonymous=True)
-    self.tracked = [initializer, table]
-    self._tokenizer = operations.BertTokenizer(table, lower_case=do_lower_case)
-
-  def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-    """Returns ids of tokens, int32 [B, (words), (tokens)]."""
-    return tf.cast(self._tokenizer.tokenize(text), tf.int32)
-
-  def tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-    """Returns `ids`, with first byte and byte after the last, int64, in the normalized text."""
-    pieces, starts, limits = self._tokenizer.tokenize_with_offsets(text)
-    return tf.cast(pieces, tf.int32), starts, limits

@@ -10,8 +10,7 @@
 
 It is used as the published preprocess models are (https://github.com/tensorflow/hub,
 docs/common_saved_model_apis/text.md). Those have a tokenizer of their own, which differs from the
-one that made BERT's training data, for instance in `½`, a no-break space and words of 100 bytes;
-`tf_text_tokenizer=True` exports theirs.
+one that made BERT's training data, for instance in `½`, a no-break space and words of 100 bytes.
 
 Letters in shapes: B = batch size, S = sequence length.
 """
@@ -25,7 +24,7 @@ import tensorflow as tf
 
 from bert import tokenization
 from bert.exporting import saved_models
-from bert.exporting.graph_tokenizer import ExactTokenizer, PublishedTokenizer
+from bert.exporting.graph_tokenizer import ExactTokenizer
 from bert.io import atomic_files, filesystem, installation, vocabulary_kind
 from bert.text import vocabulary_file
 
@@ -115,10 +114,9 @@ class _SpecialTokens(tf.train.Checkpoint):
 class _Tokenize(tf.train.Checkpoint):
   """`tokenize(text)` or `tokenize_with_offsets(text)`."""
 
-  def __init__(self, function, tracked: list, get_special_tokens_dict: _SpecialTokens):
+  def __init__(self, function, get_special_tokens_dict: _SpecialTokens):
     super().__init__()
     self._function = function
-    self._tracked = tracked  # also here, because a Keras layer of this object alone can be saved
     self.get_special_tokens_dict = get_special_tokens_dict
 
   @tf.function(input_signature=[_SENTENCES], autograph=False)
@@ -185,7 +183,6 @@ class Preprocessor(tf.train.Checkpoint):
     vocab_file: str | os.PathLike,
     do_lower_case: bool = True,
     seq_length: int = 128,
-    tf_text_tokenizer: bool = False,
   ):
     """Builds the graphs' tables, which takes seconds.
 
@@ -193,13 +190,11 @@ class Preprocessor(tf.train.Checkpoint):
       vocab_file: a WordPiece vocabulary, one token per line.
       do_lower_case: True for uncased models.
       seq_length: S, unless a call says otherwise.
-      tf_text_tokenizer: tokenizes as the published models do, not as `tokenization.FullTokenizer`.
 
     Raises:
       VocabularyError: the vocabulary cannot be used, is not WordPiece, or lacks [UNK], [CLS] or
         [SEP].
-      ValueError: `seq_length` leaves no room for a text, or `tf_text_tokenizer` is asked for with
-        settings of the tokenizer that it does not have.
+      ValueError: `seq_length` leaves no room for a text.
     """
     super().__init__()
     if seq_length < 3:
@@ -207,23 +202,12 @@ class Preprocessor(tf.train.Checkpoint):
     stated = vocabulary_file.supported_settings(vocab_file)
     self._vocabulary = _Vocabulary(vocab_file)
     self.vocab_file = saved_models.vocabulary_asset(self._vocabulary.path, self)
-    tokenizer: PublishedTokenizer | ExactTokenizer
-    if tf_text_tokenizer:
-      if not stated.is_usual:
-        raise ValueError(
-          f"{vocab_file}: the files beside it state {stated.splitting}, which --tf_text_tokenizer "
-          "cannot do. Omit it."
-        )
-      tokenizer = PublishedTokenizer(self._vocabulary.path, do_lower_case)
-    else:
-      tokenizer = ExactTokenizer(self._vocabulary.tokens, do_lower_case, **stated.splitting)
+    tokenizer = ExactTokenizer(self._vocabulary.tokens, do_lower_case, **stated.splitting)
     self.tokenizer = tokenizer
     ids = self._vocabulary.special_tokens()
     special_tokens = _SpecialTokens(ids)
-    self.tokenize = _Tokenize(tokenizer.tokenize, tokenizer.tracked, special_tokens)
-    self.tokenize_with_offsets = _Tokenize(
-      tokenizer.tokenize_with_offsets, tokenizer.tracked, special_tokens
-    )
+    self.tokenize = _Tokenize(tokenizer.tokenize, special_tokens)
+    self.tokenize_with_offsets = _Tokenize(tokenizer.tokenize_with_offsets, special_tokens)
     self.bert_pack_inputs = _PackInputs(ids, seq_length)
 
   @tf.function(autograph=False)
@@ -261,7 +245,6 @@ def export_preprocess(
   vocab_file: str | os.PathLike,
   do_lower_case: bool = True,
   seq_length: int = 128,
-  tf_text_tokenizer: bool = False,
 ) -> None:
   """Writes a `Preprocessor` as a SavedModel, whole or not at all.
 
@@ -270,12 +253,11 @@ def export_preprocess(
     vocab_file: see `Preprocessor`, also for the rest.
     do_lower_case: True for uncased models.
     seq_length: S, unless a call says otherwise.
-    tf_text_tokenizer: tokenizes as the published models do, not as `tokenization.FullTokenizer`.
 
   Raises:
     VocabularyError: the vocabulary cannot be used.
     OSError: it cannot be written, or `export_dir` holds something else.
   """
-  preprocessor = Preprocessor(vocab_file, do_lower_case, seq_length, tf_text_tokenizer)
+  preprocessor = Preprocessor(vocab_file, do_lower_case, seq_length)
   with saved_models.written_aside(export_dir) as folder:
     saved_models.save(preprocessor, folder, preprocessor.trace(), {})

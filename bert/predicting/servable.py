@@ -194,10 +194,16 @@ def needs_tensorflow(folder: str | os.PathLike) -> bool:
   return load_export.task_folder(path) is None and saved_texts.folder_of(path) is None
 
 
+# What the model of a task is not asked for.
+_OF_OTHERS = ("bert_config_file", "do_lower_case", "layers", "pooling", "top_k")
+
+
 def _task_settings(options: Options, settings: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns what the `Decoder` of a task may be made with."""
-  length = {} if options.max_seq_length is None else {"max_seq_length": options.max_seq_length}
-  return {**length, **settings}
+  """Returns what the `Decoder` of a task is made with, which refuses options of other tasks."""
+  names = ("max_seq_length", *_OF_OTHERS)
+  values = {name: getattr(options, name) for name in names}
+  given = {name: each for name, each in values.items() if each != getattr(Options(), name)}
+  return {**given, **settings}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -208,7 +214,7 @@ def _of_export(folder: str, options: Options, settings: Mapping[str, Any]) -> Se
   model = load_export.read(folder, options.vocab_file)
   found: dict[str, Ability] = {}
   decoder = None
-  if model.kind is not None:
+  if model.kind is not None and options.task in ("auto", ANSWERS):
     decoder = load_export.decoder_of(model, **_task_settings(options, settings))
   else:
     check_known("An encoder", settings, Options._fields)

@@ -156,6 +156,7 @@ _REMOVED = {
   "saved_model": _Removed("--init_checkpoint also takes an export."),
   "scale_each_map": _Removed("Draw each map alone, with --layer and --head.", False),
   "segment_id": _Removed("Token types are 0, as in the original.", 0, True),
+  "tf_text_tokenizer": _Removed("The published preprocess models have that tokenizer.", False),
   "teacher_dropout": _Removed(_NO_SUCCESSOR, False, True),
   "x_axis": _Removed("The horizontal axis is the training step."),
   "xnli_train_language": _Removed("Train with --xnli_language, evaluate with another.", None, True),

@@ -177,7 +177,6 @@ def export_hub_models(
   vocab_file: str,
   do_lower_case: bool,
   max_seq_length: int,
-  tf_text_tokenizer: bool = False,
 ) -> None:
   """Writes `encoder/` and, of a WordPiece vocabulary, `preprocess/` into `export_dir`.
 
@@ -188,7 +187,6 @@ def export_hub_models(
     vocab_file: of the model.
     do_lower_case: whether the model is uncased.
     max_seq_length: the default of the preprocessing.
-    tf_text_tokenizer: see `hub_preprocess.Preprocessor`.
   """
   from bert.exporting import hub_encoder, hub_preprocess
 
@@ -207,7 +205,6 @@ def export_hub_models(
     vocab_file,
     do_lower_case,
     max_seq_length,
-    tf_text_tokenizer,
   )
   logging.info("Exported the encoder and its preprocessing to %s.", export_dir)
 

@@ -1,24 +1,17 @@
 """The fine-tuned model as a SavedModel: from strings to the very answers of its run."""
 
-import contextlib
-import io
-import json
-import os
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert import run_classifier, tokenization
+from bert import tokenization
 from bert.checkpoints import bundle_files, finding, loading, saving
 from bert.exporting.sentence_model import SentenceModel
 from bert.model import heads
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from bert.scripts import command_line
 from bert.tasks.classification import InputExample, convert_single_example
 from tests.kit import exports
-from tests.kit.script_runs import run_elsewhere
 
 pytestmark = pytest.mark.usefixtures("one_tokenizer")
 
@@ -156,84 +149,3 @@ def test_a_checkpoint_without_the_head_is_refused(trained, tmp_path):
   with pytest.raises(bundle_files.CheckpointError, match="output_weights, output_bias"):
     export(tmp_path, tmp_path, LABELS)
   assert not (tmp_path / "task").exists()
-
-
-@pytest.mark.ci
-def test_other_labels_are_refused(trained, tmp_path):
-  (tmp_path / "2").symlink_to(trained / "3")
-  (tmp_path / "vocab.txt").symlink_to(trained / "vocab.txt")
-  with pytest.raises(bundle_files.CheckpointError, match="output_weights"):
-    export(tmp_path, tmp_path, ["0", "1"])
-
-
-# ---------------------------------------------------------------------------------------------
-# From a run to its answers, elsewhere.
-
-_ELSEWHERE = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-model = tf.saved_model.load(sys.argv[1])
-texts = [tf.constant(column) for column in json.load(sys.stdin)]
-outputs = model(*texts)
-print(json.dumps({
-  "probabilities": outputs["probabilities"].numpy().tolist(),
-  "label": [label.decode() for label in outputs["label"].numpy()],
-}))
-"""
-
-
-def run(**values):
-  argv = ["run_classifier.py", *(f"--{name}={value}" for name, value in values.items())]
-  err = io.StringIO()
-  with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
-    with pytest.raises(SystemExit) as left:
-      command_line.run(run_classifier.main, run_classifier.define_flags, argv)
-  return left.value.code, err.getvalue()
-
-
-def write_mrpc(folder):
-  """Pairs that are short, long, of one text only, of odd characters."""
-  pairs = list(zip(TEXTS_A, TEXTS_B, strict=True)) + [
-    ("the film" * i, "GOOD. " * i) for i in range(9)
-  ]
-  pairs += [("ﬁlm…", "\u200bthe ½s"), ("was\u00a0good", "中文 films")]
-  for split in ("train", "dev", "test"):
-    rows = [["Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"]]
-    rows += [[str(i % 2), str(i), str(i), a, b] for i, (a, b) in enumerate(pairs)]
-    text = "".join("\t".join(row) + "\n" for row in rows)
-    (folder / f"{split}.tsv").write_text(text, encoding="utf-8")
-  return pairs
-
-
-@pytest.mark.slow
-def test_raw_pairs_get_the_probabilities_of_the_run(trained, tmp_path):
-  pairs = write_mrpc(tmp_path)
-  (tmp_path / "bert_config.json").write_text(CONFIG.to_json_string())
-  flags = dict(
-    task_name="MRPC",
-    data_dir=tmp_path,
-    vocab_file=trained / "vocab.txt",
-    bert_config_file=tmp_path / "bert_config.json",
-    output_dir=tmp_path / "out",
-    max_seq_length=MAX_SEQ_LENGTH,
-    do_export=True,
-  )
-  code, err = run(**flags)
-  assert code == 1
-  assert "--do_export: there is no checkpoint in --output_dir" in err
-
-  code, err = run(**flags, do_train=True, do_predict=True, train_batch_size=4, learning_rate=0.01)
-  assert code is None, err
-  exported = tmp_path / "out" / "export"
-  assert sorted(os.listdir(exported)) == ["encoder", "preprocess", "task"]
-  texts = json.dumps(list(zip(*pairs, strict=True)))
-  printed = run_elsewhere(_ELSEWHERE, exported / "task", cwd=tmp_path, stdin=texts)
-  found = json.loads(printed)
-  expected = np.loadtxt(tmp_path / "out" / "test_results.tsv")
-  assert expected.std(axis=0).min() > 1e-4  # texts differ, and so do answers
-  np.testing.assert_allclose(found["probabilities"], expected, rtol=0, atol=1e-5)
-  rows = (tmp_path / "out" / "predictions.tsv").read_text().splitlines()[1:]
-  assert found["label"] == [row.split("\t")[1] for row in rows]
-  labels = json.loads((exported / "task" / "assets.extra" / "label_map.json").read_text())
-  assert labels == {"0": 0, "1": 1}

@@ -59,9 +59,9 @@ def outputs_of(session, features) -> dict[str, np.ndarray]:
   return dict(zip(names, session.run(names, given), strict=True))
 
 
-def check(graph, fused: bool = True, atol: float = 1e-5) -> None:
+def check(graph, atol: float = 1e-5) -> None:
   """Compares onnxruntime with TensorFlow, for a batch and for its second row without padding."""
-  session = session_of(writer.model_of(graph, fused=fused))
+  session = session_of(writer.model_of(graph))
   _compare(graph, lambda features: outputs_of(session, features), dict, atol)
 
 

@@ -216,14 +216,6 @@ def test_rows_are_filled_up_with_the_padding_of_the_tokenizer(tmp_path):
   assert set(batch["input_ids"][batch["input_mask"] == 0]) == {1}
 
 
-def test_errors_name_the_line_of_an_item(tmp_path):
-  _, choose = choices(word_pieces(tmp_path))
-  with pytest.raises(
-    ValueError, match=r"in.jsonl, line 2: .* inputs are context, choices \(a list"
-  ):
-    list(choose.stream([("the", ["film"]), "the"], source="in.jsonl"))
-
-
 def test_an_unknown_engine_is_refused(tmp_path):
   with pytest.raises(ValueError, match="no engine 'tpu'; known are auto, onnxruntime, openvino"):
     Predictor.load(tmp_path, "tpu")
@@ -241,15 +233,3 @@ def test_a_task_of_ones_own_answers_for_each_token(tmp_path):
   assert list(long) == ["num_tokens", "tokens", "x"]
   assert (long["num_tokens"], long["tokens"][-2:], len(long["x"])) == (6, ["中", "[SEP]"], 6)
   assert (short["tokens"], len(short["x"])) == (["[CLS]", "the", "[SEP]"], 3)
-
-
-@pytest.mark.parametrize(
-  ("stored", "given", "used"), [(None, None, 7), (5, None, 5), (30, None, 7), (None, 3, 3)]
-)
-def test_the_stride_of_a_run_is_taken_where_its_windows_have_room(stored, given, used, tmp_path):
-  facts = {"task_name": "ner", "labels": ["O", "B-X"]}
-  tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path))
-  made = decoding.of_run(facts, {"doc_stride": stored}, tokenizer, LENGTH, doc_stride=given)
-  whole = made.rows({"text": "the " * 15})
-  assert [len(row["input_ids"]) for row in whole][:2] == [16, 16]
-  assert made._stride == used

@@ -1,6 +1,5 @@
 """A text's vector has the same bits in every batch: tiny models, and MiniLM where it is at hand."""
 
-import json
 import random
 
 import numpy as np
@@ -10,9 +9,9 @@ from hypothesis import strategies as st
 
 from bert.predicting import load_run, sentence_vectors
 from bert.predicting.engines import tensorflow
-from bert.predicting.fixed_batch_shapes import FixedBatchShapes, Shape
+from bert.predicting.fixed_batch_shapes import FixedBatchShapes
 from bert.predicting.predictor import Predictor
-from tests.kit import exports, predictors
+from tests.kit import predictors
 from tests.kit.exports import WORDS
 
 
@@ -64,25 +63,6 @@ def test_no_bit_of_a_tiny_model_depends_on_the_batch(trained, pooling):
   )
   for ours, theirs in zip(predictors[0](texts), ordinary(texts), strict=True):
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
-
-
-def minilm_encoders(minilm, sizes, **options):
-  return [
-    Predictor.load(minilm, task="vectors", pooling="mean", batch_size=size, **options)
-    for size in sizes
-  ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_no_bit_of_minilm_depends_on_the_batch(minilm, dtype):
-  _, tokenizer, _ = load_run.load_model(minilm)
-  words = [word for word in tokenizer.vocab if word.isalpha()]
-  texts = random_texts(words, 40, 130)
-  encoders = minilm_encoders(minilm, (1, 32), dtype=dtype, batch_invariant=True)
-  assert number_that_differ(encoders, texts) == 0
-  # The test has power: without the option, these texts have other bits in other batches.
-  assert number_that_differ(minilm_encoders(minilm, (1, 32), dtype=dtype), texts) > 10
 
 
 @pytest.mark.ci
@@ -150,24 +130,5 @@ def test_batches_hold_every_text_once_and_no_more_than_they_can(lengths, max_pos
   assert sorted(seen) == list(range(len(lengths)))
 
 
-def test_a_length_at_the_end_of_the_positions_fills_whole_vectors():
-  assert FixedBatchShapes(30, 30).shape(30) == Shape(48, 30)
-
-
 # ---------------------------------------------------------------------------------------------
 # Fine-tuned models, exports and masked words: each item alone.
-
-
-def answer_bits(answer) -> str:
-  return json.dumps(answer, sort_keys=True, default=lambda value: value.tobytes().hex())
-
-
-@pytest.mark.ci
-def test_answers_of_an_export_do_not_depend_on_the_batch(tmp_path_factory):
-  folders = exports.classifier(tmp_path_factory)
-  items = [*random_texts(WORDS, 20, 20), ("good", "bad")]
-  predictors = [
-    Predictor.load(folders.exported, batch_size=batch_size, batch_invariant=True)
-    for batch_size in (1, 7)
-  ]
-  assert number_that_differ(predictors, items, answer_bits) == 0

@@ -73,9 +73,3 @@ def test_each_token_has_one_and_padding_has_none(prefixes, found):
   assert [len(each) for each in found] == [4, 7]
   alone = Contributions(prefixes[0], CONFIG, HEAD, num_steps=32)(ROWS[:1], WEIGHTS[:1])
   np.testing.assert_allclose(alone[0], found[0], atol=1e-6)
-
-
-def test_operations_grow_with_tokens_and_steps():
-  few, many = (Contributions("", CONFIG, HEAD, num_steps=steps) for steps in (2, 4))
-  assert many.flops(ROWS) == 2 * few.flops(ROWS)
-  assert few.flops(ROWS) == few.flops(ROWS[:1]) * 11 / 4

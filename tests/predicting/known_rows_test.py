@@ -23,13 +23,6 @@ def test_rows_are_found_by_their_tokens_whatever_the_padding():
   assert known.scores_of(row(2, 7)) is None
 
 
-def test_rows_of_examples_are_flat():
-  known = KnownRows()
-  ids = np.arange(12).reshape(2, 2, 3)
-  known.add(ids, np.ones_like(ids), {"vectors": np.arange(8).reshape(4, 2)})
-  assert known.scores_of(row(9, 10, 11))["vectors"].tolist() == [6, 7]
-
-
 def test_scores_of_something_else_than_rows_are_not_kept():
   known, ids = KnownRows(), np.ones([2, 2, 3])
   known.add(ids, ids, {"logits": np.zeros([2, 5])})

@@ -4,8 +4,6 @@ Alone: python -m pytest tests/predicting/load_export_test.py (a second); what th
 tests/predicting/load_run_test.py
 """
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -124,13 +122,3 @@ def test_pooling_is_that_of_tensorflow(pooling):
   mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
   expected = similarity.pool(tf.constant(vectors), tf.constant(mask), pooling)
   np.testing.assert_allclose(load_export.pool(vectors, mask, pooling), expected, atol=1e-6)
-
-
-def test_the_folder_is_that_of_other_programs(export):
-  folder, _ = export
-  config = json.loads((folder / "config.json").read_text())
-  assert (config["model_type"], config["architectures"]) == ("bert", ["BertModel"])
-  assert json.loads((folder / "special_tokens_map.json").read_text())["mask_token"] == "[MASK]"
-  pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
-  assert pooling["pooling_mode_max_tokens"]
-  assert (folder / "vocab.txt").read_text().split() == exports.VOCAB

@@ -260,14 +260,7 @@ _IN_CI = [pytest.param(task, marks=pytest.mark.ci) for task in WRITE]
 
 
 @pytest.mark.parametrize("task", _IN_CI)
-def test_a_folder_answers_as_the_run_did(finished, task):
-  done = finished(task)
-  answer = Predictor.load(str(done.out), vocab_file=str(done.vocab_file), batch_size=4)
-  ASSERT[task](done, answer(done.items))
-
-
-@pytest.mark.parametrize("task", _IN_CI)
-def test_an_answer_has_the_same_bits_whatever_items_are_around_it(finished, task):
+def test_a_folder_answers_as_the_run_did_with_the_same_bits_in_any_company(finished, task):
   done = finished(task)
   answer = Predictor.load(
     str(done.out), vocab_file=str(done.vocab_file), batch_size=4, batch_invariant=True
@@ -323,19 +316,6 @@ def test_lines_of_json_in_and_out(exported, task, tmp_path):
 
 
 @pytest.mark.ci
-def test_bfloat16_is_near(finished):
-  done = finished("classifier")
-  exact, near = (
-    np.array([r["probabilities"] for r in Predictor.load(str(done.out), **options)(done.items)])
-    for options in (
-      {"vocab_file": str(done.vocab_file)},
-      {"vocab_file": str(done.vocab_file), "dtype": "bfloat16"},
-    )
-  )
-  assert 1e-6 < np.abs(exact - near).max() < 0.1
-
-
-@pytest.mark.ci
 def test_options_reach_the_model(finished):
   done = finished("squad")
   options = {"vocab_file": str(done.vocab_file), "null_score_diff_threshold": -1e9}
@@ -387,16 +367,6 @@ def test_a_checkpoint_that_no_run_left_is_refused(finished, tmp_path):
       shutil.copy(path, tmp_path / path.name)
   with pytest.raises(ValueError, match="is not a fine-tuned model of run_classifier"):
     load_run.find_run(tmp_path / pathlib.Path(prefix).name, str(done.vocab_file))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-  "item", [("a", []), ("a", "b"), ("a", ["b", ""]), ("a", ["b", 3]), "a", {"context": "a"}]
-)
-def test_choices_that_are_none(exported, item):
-  choose = Predictor.load(str(exported("swag").out / "export"))
-  with pytest.raises(ValueError, match=r"inputs are context, choices \(a list\)"):
-    choose([item])
 
 
 # ---------------------------------------------------------------------------------------------

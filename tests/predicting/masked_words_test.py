@@ -15,7 +15,7 @@ from bert.predicting.engines import tensorflow
 from bert.predicting.predictor import Predictor
 from tests.kit import exports
 from tests.kit.filters import run_filter
-from tests.kit.masked_lm import CONFIG, TEXTS, VOCAB, pretraining_graph, tokens_of, variables
+from tests.kit.masked_lm import CONFIG, TEXTS, VOCAB, pretraining_graph, variables
 
 
 @pytest.fixture(scope="module")
@@ -111,19 +111,6 @@ def test_all_pieces_add_up_to_one(pretrained):
   assert sorted(piece["token"] for piece in pieces) == sorted([*VOCAB, "[id 15]"])
 
 
-def test_answers_do_not_depend_on_the_other_texts(fill):
-  together = fill(TEXTS * 3)
-  for result, item in zip(together, TEXTS * 3, strict=True):
-    [alone] = fill([item])
-    assert tokens_of(result) == tokens_of(alone)
-    np.testing.assert_allclose(numbers_of(result), numbers_of(alone), atol=1e-5)
-
-
-def numbers_of(result):
-  numbers = [piece["probability"] for pieces in result["masks"] for piece in pieces]
-  return [*numbers, result.get("next_sentence", 0)]
-
-
 def test_the_heads_equal_the_originals(golden_dir):
   with np.load(golden_dir / "tiny_forward.npz") as recorded:
     recorded = dict(recorded)
@@ -150,12 +137,6 @@ def test_the_heads_equal_the_originals(golden_dir):
 # Texts that have no answer.
 
 
-def test_only_the_mask_as_it_is_written_counts(fill):
-  with pytest.raises(ValueError, match=r"no \[MASK\] in 'the \[mask\]'"):
-    fill(["the [mask]"])
-  assert len(fill(["[mask] [MASK] [ MASK ]"])[0]["masks"]) == 1
-
-
 def test_a_mask_that_is_cut_off_is_told(fill):
   assert len(fill(["the " * 13 + "[MASK]"])[0]["masks"]) == 1
   with pytest.raises(ValueError, match=r"1 of 2 \[MASK\] in .* are beyond max_seq_length 16"):
@@ -176,18 +157,6 @@ def test_half_a_head_is_told(store, tmp_path):
     bundle_files.CheckpointError, match=r"lacks 1 of .* cls/predictions/output_bias"
   ):
     Predictor.load(folder, task="masked_words", max_seq_length=16)
-
-
-def test_bfloat16_is_near(pretrained, fill):
-  near = Predictor.load(
-    pretrained, task="masked_words", top_k=3, max_seq_length=16, dtype="bfloat16"
-  )
-  exact, near = (
-    [piece["probability"] for result in model(TEXTS) for mask in result["masks"] for piece in mask]
-    for model in (fill, near)
-  )
-  np.testing.assert_allclose(near, exact, atol=0.05)
-  assert near != exact
 
 
 def test_predict_py_fills_masks_too(pretrained, store):

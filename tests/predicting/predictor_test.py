@@ -12,8 +12,7 @@ import pytest
 import tensorflow as tf
 
 from bert import export_hub, predict, tokenization
-from bert.checkpoints import bundle_files, finding, loading, reading, saving
-from bert.model.configuration import BertConfig
+from bert.checkpoints import finding, loading, reading, saving
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
 from bert.predicting import load_run, sentence_vectors
@@ -21,7 +20,7 @@ from bert.predicting.engines import tensorflow
 from bert.predicting.predictor import Predictor
 from bert.predicting.processors import TextProcessor, name_texts
 from tests.kit import predictors
-from tests.kit.exports import CONFIG, LABELS, VOCAB, WORDS
+from tests.kit.exports import CONFIG, LABELS, WORDS
 from tests.kit.filters import run_filter
 
 
@@ -305,23 +304,6 @@ def test_an_exported_encoder_serves_as_a_checkpoint(trained, encode, tmp_path):
 def test_options_that_cannot_be(trained, options, message):
   with pytest.raises(ValueError, match=message):
     Predictor.load(trained, task="vectors", **{"max_seq_length": 16, **options})
-
-
-def test_files_that_do_not_belong_together(trained, tmp_path):
-  config, prefix = os.path.join(trained, "bert_config.json"), _copy_checkpoint(trained, tmp_path)
-  with pytest.raises(ValueError, match=r"no vocab\.txt or spiece\.model"):
-    Predictor.load(prefix, task="vectors", bert_config_file=config, max_seq_length=16)
-  larger = tmp_path / "vocab.txt"
-  larger.write_text("\n".join([*VOCAB, "more"]) + "\n")
-  with pytest.raises(ValueError, match=r"up to 12, but .*bert_config.json has vocab_size 12"):
-    Predictor.load(trained, task="vectors", vocab_file=str(larger), max_seq_length=16)
-  deeper = BertConfig.from_dict({**CONFIG.to_dict(), "num_hidden_layers": 3})
-  path = tmp_path / "deeper.json"
-  path.write_text(deeper.to_json_string())
-  with pytest.raises(
-    bundle_files.CheckpointError, match="lacks 16 of the model's 55 variables: bert/encoder/layer_2"
-  ):
-    Predictor.load(trained, task="vectors", bert_config_file=str(path), max_seq_length=16)
 
 
 def _copy_checkpoint(trained, folder) -> str:

@@ -113,11 +113,6 @@ def test_it_changes_with_its_files(export):
   assert before.contents() != state[1]
 
 
-def test_it_can_be_sent_to_other_processes(export):
-  found = pickle.loads(pickle.dumps(servable.find(export(FACTS))))
-  assert found.abilities["answers"].processor.featurize("the film")[0]["input_ids"] == [2, 5, 6, 3]
-
-
 @pytest.mark.parametrize(
   ("options", "message"),
   [
@@ -198,15 +193,6 @@ def test_a_checkpoint_of_pre_training(pretrained):
   np.testing.assert_allclose(result["map"], maps[1, 1], atol=1e-6)
 
 
-@pytest.mark.ci
-def test_an_exported_encoder_of_tensorflow(pretrained_encoder):
-  found = servable.find(pretrained_encoder, max_seq_length=16)
-  assert list(found.abilities) == ["vectors", "masked_words", "attention", "token_vectors"]
-  (vector,) = computed(found.abilities["vectors"], ["the cat"])
-  (expected,) = Predictor.load(pretrained_encoder, task="vectors", max_seq_length=16)(["the cat"])
-  np.testing.assert_allclose(vector, expected, atol=1e-6)
-
-
 class StartedError(Exception):
   """TensorFlow would start now."""
 
@@ -269,15 +255,3 @@ def test_a_graph_of_strings_of_an_earlier_version_is_refused():
     with pytest.raises(ValueError, match=r"out/task is an export of an earlier .*--do_export"):
       saved_texts.check_is_current("out/task", signature)
   saved_texts.check_is_current("out", saved_texts.Signature(("text",), ("num_words", "words")))
-
-
-def test_a_damaged_saved_model_is_said(tmp_path):
-  (tmp_path / "saved_model.pb").write_bytes(b"\xff\xff")
-  with pytest.raises(ValueError, match=r"saved_model\.pb is damaged"):
-    saved_texts.signature(str(tmp_path))
-
-
-@pytest.mark.parametrize("option", [{"precision": "int8"}, {"engine": "onnxruntime"}])
-def test_what_only_an_export_has_is_said(tmp_path, option):
-  with pytest.raises(ValueError, match=r"export_hub\.py"):
-    servable.find(tmp_path, **option)

@@ -85,17 +85,6 @@ def test_the_same_run_goes_on_and_another_is_refused(tmp_path):
   assert claimed(tmp_path, facts=other) == names
 
 
-@pytest.mark.parametrize("note", [None, "no JSON", "[]"])
-def test_files_of_nobody_knows_whom_are_refused(tmp_path, note):
-  (tmp_path / "out-00000-of-00001").write_text("of somebody")
-  (tmp_path / "out-1-of-2").write_text("no shard")
-  if note is not None:
-    (tmp_path / ".out.run.json").write_text(note)
-  with pytest.raises(text_shards.ShardError, match=r"run.json does not say which"):
-    claimed(tmp_path)
-  assert (tmp_path / "out-00000-of-00001").read_text() == "of somebody"
-
-
 def test_a_file_that_is_missing_at_the_end_is_named(tmp_path):
   names = claimed(tmp_path)
   shards = text_shards.plan(str(tmp_path / "out"), [str(tmp_path / "text")], 3)

@@ -20,11 +20,6 @@ from bert.model.block_notes import Block
 _HIDDEN = -10000.0  # what `modeling.attention_layer` adds to the scores of padding
 
 
-def is_known(nodes: Nodes, block: Block) -> bool:
-  """Returns whether there is an operator for the block."""
-  return block.name in _WRITERS and (nodes.is_fused or block.name not in _OF_MICROSOFT)
-
-
 def write(nodes: Nodes, block: Block, value_of: Callable[[Any], Any]) -> str:
   """Writes a block; returns the name of its output.
 
@@ -34,7 +29,7 @@ def write(nodes: Nodes, block: Block, value_of: Callable[[Any], Any]) -> str:
     value_of: from one of its inputs to a value, which is written already.
   """
   inputs = {name: value_of(each) for name, each in block.inputs.items()}
-  return _WRITERS[block.name](nodes, inputs, block)
+  return WRITERS[block.name](nodes, inputs, block)
 
 
 def _layer_norm(nodes, inputs, block):
@@ -117,11 +112,11 @@ def _add_with_options(nodes, operator, inputs, options):
   return nodes.add(operator, *inputs, domain=MICROSOFT, **options)
 
 
-_WRITERS: dict[str, Callable] = {
+WRITERS: dict[str, Callable] = {
   "layer_norm": _layer_norm,
   "add_layer_norm": _add_layer_norm,
   "bias_gelu": _bias_gelu,
   "gelu_erf": _gelu_erf,
   "attention": _attention,
 }
-_OF_MICROSOFT = ("bias_gelu", "gelu_erf", "attention")
+"""Name of a block -> what writes it; other blocks are written operation by operation."""

@@ -32,12 +32,10 @@ class Nodes:
   """Collects nodes; equal ones are kept once.
 
   Attributes:
-    is_fused: whether to use onnxruntime's own operators, of the domain `MICROSOFT`.
     matrix_products: names of the tensors that are products of two matrices.
   """
 
-  def __init__(self, is_fused: bool):
-    self.is_fused = is_fused
+  def __init__(self):
     self.matrix_products: set[str] = set()
     self._nodes: list[onnx.NodeProto] = []
     self._makers: dict[str, onnx.NodeProto] = {}

@@ -31,20 +31,18 @@ from bert.io import atomic_files
 _LARGEST_FILE_BYTES = 2**31 - 2**20  # a protocol buffer has at most 2 GB
 
 
-def write(graph: TokenGraph, path: str, *, fused: bool = True) -> None:
+def write(graph: TokenGraph, path: str) -> None:
   """Writes a model, whole or not at all.
 
   Args:
     graph: the model, with its weights.
     path: of the file.
-    fused: whether to use onnxruntime's own operators where the model has a block for which there is
-      one. Otherwise other programs than onnxruntime read the file, too.
 
   Raises:
     ValueError: the head uses an operation that has no counterpart here, or the model is too large.
     OSError: the file cannot be written.
   """
-  model = model_of(graph, fused=fused)
+  model = model_of(graph)
   if (size := model.ByteSize()) > _LARGEST_FILE_BYTES:
     raise ValueError(
       f"{path}: the model takes {size / 2**30:.1f} GB, and a file of ONNX at most 2. "
@@ -53,9 +51,9 @@ def write(graph: TokenGraph, path: str, *, fused: bool = True) -> None:
   atomic_files.write_bytes(path, model.SerializeToString())
 
 
-def model_of(graph: TokenGraph, *, fused: bool = True) -> onnx.ModelProto:
+def model_of(graph: TokenGraph) -> onnx.ModelProto:
   """Makes the model that `write` writes."""
-  nodes = Nodes(fused)
+  nodes = Nodes()
   function = graph.function
   walk = _Walk(nodes, graph.title, {block.output.ref(): block for block in graph.blocks})
   for variable in graph.variables:
@@ -124,7 +122,7 @@ class _Walk:
 
   def _block_of(self, tensor):
     block = self._blocks.get(tensor.ref())
-    return block if block is not None and blocks.is_known(self.nodes, block) else None
+    return block if block is not None and block.name in blocks.WRITERS else None
 
   def _needs(self, tensor) -> list:
     block = self._block_of(tensor)

@@ -1,4 +1,4 @@
-"""Every task of every family as ONNX, on onnxruntime and on OpenVINO.
+"""Every task and every family as ONNX, on onnxruntime and on OpenVINO.
 
 Alone: python -m pytest -m ci tests/exporting/onnx/all_models_test.py (a minute; TensorFlow)
 """
@@ -22,7 +22,10 @@ OWN = {"stars": {"head": {}}, "token_scores": {"head": {}}}
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(("family", "task"), itertools.product(FAMILIES, TASKS + list(BEAMS)))
+# Each task once, each family at least once.
+@pytest.mark.parametrize(
+  ("task", "family"), zip([*TASKS, *BEAMS], itertools.cycle(FAMILIES), strict=False)
+)
 def test_task_of_a_family(family, task, tmp_path):
   head = BEAMS.get(task) or kinds.find(task).head_class().of_run(FACTS, {"pad_to_longest": True})
   graph = fill(token_graph.of_task(config_of(family), head))
@@ -35,7 +38,6 @@ def test_task_of_a_family(family, task, tmp_path):
 def test_encoder_of_a_family(family, tmp_path):
   graph = fill(token_graph.of_encoder(config_of(family)))
   check(graph, atol=1e-4)
-  check(graph, fused=False, atol=1e-4)
   check_openvino(graph, tmp_path, atol=1e-4)
 
 

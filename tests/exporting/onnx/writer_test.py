@@ -27,9 +27,8 @@ def encoder():
   return fill(token_graph.of_encoder(config_of()))
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_encoder(encoder, fused):
-  check(encoder, fused)
+def test_encoder(encoder):
+  check(encoder)
 
 
 def test_form_of_the_file(encoder, tmp_path):
@@ -49,12 +48,6 @@ def test_form_of_the_file(encoder, tmp_path):
   counts = collections.Counter(node.op_type for node in model.graph.node)
   assert (counts["Attention"], counts["FastGelu"], counts["LayerNormalization"]) == (2, 2, 5)
   assert counts["MatMul"] == 1  # of the segments
-
-
-def test_without_operators_of_onnxruntime(encoder):
-  model = writer.model_of(encoder, fused=False)
-  assert {node.domain for node in model.graph.node} == {""}
-  assert [each.domain for each in model.opset_import] == [""]
 
 
 def test_shared_layers_share_their_weights():

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto
 
 from bert.exporting.onnx.names import INT8_BITS
-from bert.io import installation, processor
+from bert.io import processor
 from bert.predicting.engines import onnxruntime as engine
 from tests.kit.onnx_files import BATCH, check_refusal, write
 
@@ -93,15 +93,6 @@ def test_scores(tmp_path, kind):
   assert loaded({**BATCH, "segment_ids": None})["scores"].dtype == np.float32
 
 
-def test_threads_are_the_processors_of_the_process(tmp_path, monkeypatch):
-  path = write(tmp_path / "model.onnx")
-  for threads in (None, 5):
-    monkeypatch.setattr(installation, "num_cores", lambda: 3)
-    options = engine.load(path, threads)._session.get_session_options()
-    assert options.intra_op_num_threads == (threads or 3)
-  assert not options.enable_mem_pattern
-
-
 BAD_FILES = {  # changes of the model -> message
   "another format": ({"ir_version": 99}, r"of version 99 of ONNX' format, .* reads up to \d+\. In"),
   "another opset": ({"opset": 99}, r"operators of opset 99, .* up to opset \d+\. Install a newer"),
@@ -149,12 +140,3 @@ def test_warning_of_int8_without_vnni(tmp_path, monkeypatch, caplog):
   monkeypatch.setattr(processor, "cpu_flags", lambda: frozenset({"avx2"}))
   engine.load(write(tmp_path / "model.onnx", **{INT8_BITS: "7"}))
   assert caplog.text.count("this processor has no VNNI") == 1
-
-
-def test_no_other_library_is_imported():
-  program = (
-    "import sys; from bert.predicting.engines import onnxruntime; "
-    "print({'tensorflow', 'onnx', 'torch'} & set(sys.modules))"
-  )
-  done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-  assert done.stdout.strip() == "set()"

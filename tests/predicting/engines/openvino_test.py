@@ -44,20 +44,6 @@ def can_bfloat16():
   return "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
-@pytest.mark.parametrize("types", [["FP32"], ["FP32", "BF16"]])
-def test_a_processor_without_bfloat16_is_named(tmp_path, monkeypatch, warnings, types):
-  core = openvino.Core
-
-  class Made(core):
-    def get_property(self, *names):
-      return types
-
-  monkeypatch.setattr(openvino, "Core", Made)
-  engine.load(write(tmp_path / "model.onnx"), precision="bfloat16")
-  said = [text for text in warnings if "no bfloat16" in text]
-  assert len(said) == ("BF16" not in types)
-
-
 BAD_FILES = {  # changes of the model -> message
   "unknown operator": ({"operator": "Foo"}, r"cannot be read by OpenVINO .*Foo.* Export it anew"),
   "an image": ({"inputs": ["pixels"]}, r"reads pixels \(i64\); models of texts read input_ids, at"),
@@ -94,14 +80,6 @@ def test_batches_that_cannot_be_computed(tmp_path):
     loaded({**BATCH, "input_mask": np.ones((2, 3), np.int32)})
   with pytest.raises(ValueError, match=r"compute input_ids \[2\], .*\[2\]: all inputs have"):
     loaded({name: values[0] for name, values in BATCH.items()})
-
-
-def test_rows_are_no_longer_than_the_model_reads(tmp_path):
-  """On some processors OpenVINO computes the first part of such rows, and no error."""
-  loaded = engine.load(write(tmp_path / "model.onnx"), max_length=2)
-  assert loaded(BATCH)["scores"].tolist() == [[3, 1], [2, 0]]
-  with pytest.raises(ValueError, match=r"model\.onnx cannot compute .*: the model reads at most 2"):
-    loaded({name: np.ones((2, 3), np.int32) for name in BATCH})
 
 
 def test_nothing_else_is_imported_and_nobody_is_asked(tmp_path):
