@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bert.exporting.model_files import FILES
@@ -79,22 +79,19 @@ def _files(folder: str) -> str:
 def _loading(folder: str, model: Described) -> str:
   """Shows how programs load the folder; `EXPORT` stands for its path."""
   has_onnx = filesystem.is_file(os.path.join(folder, FILES["onnx"]["float32"]))
-  parts = ["## Use", _of_predictor(model)]
+  code = usage.in_python("EXPORT", _example(model))
+  parts = ["## Use", _block("Strings in, answers out", "python", code)]
   if has_onnx:
-    parts.append(_of_onnxruntime(_text(model)))
+    code = _ONNXRUNTIME.format(text=_text(model))
+    parts.append(_block("onnxruntime alone", "python", code))
     if model.pooling:
-      parts.append(_of_sentence_transformers())
-    parts.append(_of_javascript(model))
+      parts.append(_block("sentence-transformers", "python", _SENTENCE_TRANSFORMERS))
+    parts.append(_block("transformers.js", "js", _of_javascript(model)))
   return "\n\n".join(parts)
 
 
-def _block(language: str, lines: Sequence[str]) -> str:
-  return "\n".join([f"```{language}", *lines, "```"])
-
-
-def _of_predictor(model: Described) -> str:
-  code = usage.in_python("EXPORT", _example(model))
-  return "Strings in, answers out:\n\n" + _block("python", code.splitlines())
+def _block(title: str, language: str, code: str) -> str:
+  return f"{title}:\n\n```{language}\n{code}\n```"
 
 
 def _example(model: Described) -> Mapping[str, Any] | str:
@@ -112,33 +109,33 @@ def _text(model: Described) -> str:
   return example if isinstance(example, str) else usage.first_text(example)
 
 
-def _of_onnxruntime(text: str) -> str:
-  code = [
-    "import numpy as np",
-    "import onnxruntime",
-    "from tokenizers import Tokenizer",
-    "",
-    'session = onnxruntime.InferenceSession("EXPORT/onnx/model.onnx")',
-    f'encoding = Tokenizer.from_file("EXPORT/tokenizer.json").encode({text!r})',
-    "inputs = {",
-    '  "input_ids": encoding.ids,',
-    '  "attention_mask": encoding.attention_mask,',
-    '  "token_type_ids": encoding.type_ids,',
-    "}",
-    "names = [each.name for each in session.get_inputs()]",
-    "session.run(None, {name: np.array([inputs[name]], np.int64) for name in names})",
-  ]
-  return "onnxruntime alone:\n\n" + _block("python", code)
+_ONNXRUNTIME = """\
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
 
+session = onnxruntime.InferenceSession("EXPORT/onnx/model.onnx")
+encoding = Tokenizer.from_file("EXPORT/tokenizer.json").encode({text!r})
+inputs = {{
+  "input_ids": encoding.ids,
+  "attention_mask": encoding.attention_mask,
+  "token_type_ids": encoding.type_ids,
+}}
+names = [each.name for each in session.get_inputs()]
+session.run(None, {{name: np.array([inputs[name]], np.int64) for name in names}})"""
 
-def _of_sentence_transformers() -> str:
-  code = [
-    "from sentence_transformers import SentenceTransformer",
-    "",
-    'SentenceTransformer("EXPORT", backend="onnx").encode(["It rains."])',
-  ]
-  return "sentence-transformers:\n\n" + _block("python", code)
+_SENTENCE_TRANSFORMERS = """\
+from sentence_transformers import SentenceTransformer
 
+SentenceTransformer("EXPORT", backend="onnx").encode(["It rains."])"""
+
+_JAVASCRIPT = """\
+import {{ env, pipeline }} from "@huggingface/transformers";
+
+env.localModelPath = "FOLDER/AROUND/";
+env.allowRemoteModels = false;
+const run = await pipeline("{pipeline}", "EXPORT", {{ dtype: "fp32" }});  // q8 for int8
+console.log(await run({text}));"""
 
 _PIPELINES = {
   "ForSequenceClassification": "text-classification",
@@ -149,16 +146,9 @@ _PIPELINES = {
 
 def _of_javascript(model: Described) -> str:
   head = "" if model.is_encoder or model.kind is None else model.kind.transformers
+  text = json.dumps(_text(model), ensure_ascii=False)
   pipeline = _PIPELINES.get(head, "feature-extraction")
-  code = [
-    'import { env, pipeline } from "@huggingface/transformers";',
-    "",
-    'env.localModelPath = "FOLDER/AROUND/";',
-    "env.allowRemoteModels = false;",
-    f'const run = await pipeline("{pipeline}", "EXPORT", {{ dtype: "fp32" }});  // q8 for int8',
-    f"console.log(await run({json.dumps(_text(model), ensure_ascii=False)}));",
-  ]
-  return "transformers.js:\n\n" + _block("js", code)
+  return _JAVASCRIPT.format(pipeline=pipeline, text=text)
 
 
 # ---------------------------------------------------------------------------------------------

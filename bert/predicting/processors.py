@@ -226,7 +226,7 @@ class VectorProcessor(Processor):
     self._config = config
     self._pooling = pooling
     self._has_axis = not isinstance(layers, int)
-    self.layer_indexes = list(layers) if self._has_axis else [layers]
+    self.layer_indexes: list[int] = [layers] if isinstance(layers, int) else list(layers)
     self._is_of_layers = is_of_layers
 
   def batching(self, batch_size, batch_invariant):

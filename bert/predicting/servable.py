@@ -225,12 +225,16 @@ def _of_export(folder: str, options: Options, settings: Mapping[str, Any]) -> Se
   if not registry.is_installed(engine):
     registry.module_of(engine)  # raises a message that says what to install
   longest = model.config.longest_sequence
-  given = {"precision": options.precision, "max_length": longest}
-  given["shares_cores"] = options.shares_cores
-  pooling = options.pooling or model.pooling or "mean"
-  load = functools.partial(
-    load_export.load, engine, file, pooling if model.is_encoder else None, **given
+  load_with = functools.partial(
+    load_export.load,
+    engine,
+    file,
+    precision=options.precision,
+    max_length=longest,
+    shares_cores=options.shares_cores,
   )
+  pooling = options.pooling or model.pooling or "mean"
+  load = functools.partial(load_with, pooling=pooling) if model.is_encoder else load_with
   if decoder is not None:
     found[ANSWERS] = Ability(ANSWERS, AnswerProcessor(decoder), load)
     found[ANSWERS].processor.texts_in = model.settings.get("texts_in", {})
@@ -243,7 +247,7 @@ def _of_export(folder: str, options: Options, settings: Mapping[str, Any]) -> Se
     given_texts = (tokenizer, length, model.config)
     name, processor_class = _vectors_or_features(options)
     found[name] = Ability(name, processor_class(*given_texts, pooling, options.layers), load)
-    of_tokens = functools.partial(load_export.load, engine, file, "none", **given)
+    of_tokens = functools.partial(load_with, pooling="none")
     processor = VectorProcessor(*given_texts, "none")
     found[TOKEN_VECTORS] = Ability(TOKEN_VECTORS, processor, of_tokens, is_lazy=True)
   files = (os.path.join(folder, model_folder.RUN), file, model.vocab_file)
@@ -367,9 +371,9 @@ def _of_pretrained(
 
   options, prefix, length = weights.options, weights.prefix, weights.length()
   if options.task == ATTENTION_MAPS:
-    processor = attention.MapsProcessor(tokenizer, weights.length(attention.DEFAULT_LENGTH))
+    maps = attention.MapsProcessor(tokenizer, weights.length(attention.DEFAULT_LENGTH))
     load = functools.partial(_maps_engine, weights)
-    return {ATTENTION_MAPS: Ability(ATTENTION_MAPS, processor, load)}
+    return {ATTENTION_MAPS: Ability(ATTENTION_MAPS, maps, load)}
   name, processor_class = _vectors_or_features(options)
   default = "none" if name == FEATURES else "mean"
   pooling = sentence_pooling.choose(options.pooling, prefix, default)
@@ -382,9 +386,9 @@ def _of_pretrained(
   if heads.words:
     # Another tokenizer, which keeps [MASK] whole.
     _, tokenizer_of_masks, _ = load_model(special_tokens=masked_words.SPECIAL_TOKENS)
-    processor = masked_words.MaskedWordsProcessor(tokenizer_of_masks, length, heads)
+    guesses = masked_words.MaskedWordsProcessor(tokenizer_of_masks, length, heads)
     load = functools.partial(_masked_words_engine, weights, heads)
-    found[MASKED_WORDS] = Ability(MASKED_WORDS, processor, load)
+    found[MASKED_WORDS] = Ability(MASKED_WORDS, guesses, load)
   elif options.task == MASKED_WORDS:
     raise bundle_files.CheckpointError(
       f"{prefix} has no head for masked words (no variable {weights.config.family.masked_lm}/...): "
