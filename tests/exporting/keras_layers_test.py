@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from bert.exporting.hub_preprocess import export_preprocess
-from bert.exporting.sentence_model import SentenceModel
 from tests.kit import exports
 
 pytestmark = pytest.mark.ci
@@ -48,15 +47,3 @@ def test_a_task_of_pairs(tmp_path_factory):
   pairs = {"text_a": TEXTS, "text_b": TEXTS[::-1]}
   expected = tf.saved_model.load(folder).signatures["serving_default"](**pairs)
   assert_same(keras.layers.TFSMLayer(folder)(pairs), expected)
-
-
-@pytest.mark.slow
-def test_a_task_of_single_texts_takes_one_tensor(trained, tmp_path):
-  model = SentenceModel(
-    exports.CONFIG, f"{trained}/vocab.txt", True, 16, exports.LABELS, is_pair=False
-  )
-  model.export(str(tmp_path / "task"), trained)
-  layer = keras.layers.TFSMLayer(tmp_path / "task")
-  expected = model.signature()(text_a=TEXTS)
-  for inputs in (TEXTS, {"text_a": TEXTS}):
-    assert_same(layer(inputs), expected)

@@ -3,7 +3,6 @@
 The first tests have a model that needs no TensorFlow. Several processes: beam_clusters_test.py.
 """
 
-import json
 import os
 import pickle
 import sys
@@ -14,7 +13,7 @@ import pytest
 
 from bert import extract_features, predict, predicting
 from bert.io import text_lines
-from bert.scripts import command_line, flag_groups
+from bert.scripts import command_line
 from tests.kit import many_texts
 from tests.kit.filters import run_filter
 from tests.kit.many_texts import joined
@@ -125,18 +124,6 @@ def test_a_second_run_computes_what_is_missing_alone(shout, tmp_path):
   assert shout() == (before, []), "there is nothing to do"
 
 
-def test_files_of_another_run_stay_and_are_named(shout, tmp_path):
-  before, _ = shout()
-  with pytest.raises(ValueError, match=r"out-00000-of-00004 is there already.*other settings"):
-    shout(settings="quiet")
-  with pytest.raises(ValueError, match=r"out-00000-of-00004 is there already.*other shards"):
-    shout(num_shards=2)
-  (tmp_path / "b").write_text("other\n")
-  with pytest.raises(ValueError, match=r"out-00000-of-00004 is there already.*other text"):
-    shout()
-  assert joined(tmp_path / "out").decode().splitlines() == before
-
-
 def test_a_bad_line_is_named_and_its_shard_does_not_appear(shout, tmp_path):
   text = (tmp_path / "b").read_text().replace("line 110\n", "bad     \n")
   (tmp_path / "b").write_text(text)
@@ -239,15 +226,6 @@ def test_a_line_that_does_not_fit_is_named_in_its_file(common, exported, tmp_pat
   assert "does not fit this model, whose inputs are text_a, text_b" in message
 
 
-@pytest.mark.ci
-def test_a_model_that_a_worker_cannot_load_is_told(text, tmp_path):
-  pytest.importorskip("apache_beam")
-  flags = {"init_checkpoint": tmp_path, "input_file": text, **BEAM}
-  message = error_of(predict, **flags, output_file=tmp_path / "out")
-  assert str(tmp_path) in message
-  assert "checkpoint" in message
-
-
 BEAM_ALONE = [
   ({"beam_args": "--runner=X"}, "--beam_args requires --runner=beam."),
   ({"num_shards": 3}, "--num_shards requires --runner=beam."),
@@ -291,14 +269,3 @@ def test_a_plugin_goes_with_the_work(tmp_path, monkeypatch):
   flags = {"init_checkpoint": "m", "input_file": tmp_path / "in.txt", "runner": "beam"}
   run_well(predict, **flags, output_file=tmp_path / "out", plugin="a.py,b.py")
   assert sent[0].plugins == ("a.py", "b.py")
-
-
-def test_all_scripts_say_where_they_run_by_the_same_flags():
-  from bert import create_pretraining_data
-
-  found = []
-  for script in (create_pretraining_data, extract_features, predict):
-    with flag_groups.defined_flags(script.define_flags):
-      named = {flag["name"]: flag for flag in flag_groups.describe()}
-      found.append(json.dumps([named["runner"], named["beam_args"]]))
-  assert len(set(found)) == 1

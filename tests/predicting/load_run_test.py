@@ -270,25 +270,6 @@ def test_a_folder_answers_as_the_run_did_with_the_same_bits_in_any_company(finis
   np.testing.assert_equal(together, [answer([item])[0] for item in done.items])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("task", WRITE)
-def test_an_export_answers_as_the_run_did(exported, task):
-  done = exported(task)
-  of_run = Predictor.load(str(done.out), vocab_file=str(done.vocab_file), batch_size=4)
-  of_export = Predictor.load(str(done.out / "export"), batch_size=4)
-  ASSERT[task](done, of_export(done.items))
-  assert of_run(done.items[:1])[0].keys() == of_export(done.items[:1])[0].keys()
-
-
-NAMES = {
-  "classifier": ("text_a", "text_b"),
-  "squad": ("question", "context"),
-  "ner": ("text",),
-  "swag": ("context", "choices"),
-  "similarity": ("text_a", "text_b"),
-}
-
-
 # The contract test compares each kind's export with its folder: one kind is enough here.
 _ONE_IN_CI = [
   pytest.param(task, marks=pytest.mark.ci if task == "classifier" else pytest.mark.slow)
@@ -296,11 +277,11 @@ _ONE_IN_CI = [
 ]
 
 
-@pytest.mark.parametrize("task", _ONE_IN_CI)
-def test_lines_of_json_in_and_out(exported, task, tmp_path):
-  done, names = exported(task), NAMES[task]
-  items = [(item,) if isinstance(item, str) else item for item in done.items]
-  lines = [json.dumps(dict(zip(names, item, strict=True)), ensure_ascii=False) for item in items]
+@pytest.mark.ci
+def test_lines_of_json_in_and_out(exported, tmp_path):
+  task, names = "squad", ("question", "context")
+  done = exported(task)
+  lines = [json.dumps(dict(zip(names, item, strict=True))) for item in done.items]
   text = "\n".join(lines).encode()
   printed = run(predict, text, init_checkpoint=done.out, vocab_file=done.vocab_file)
   ASSERT[task](done, list(map(json.loads, printed.splitlines())))
