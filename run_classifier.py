@@ -428,6 +428,13 @@ class Classification(Task):
     facts = task_facts(self.settings.task_name, self.processor, self.labels)
     return {**facts, **long_text.facts(self.windows)}
 
+  def sizes(self, data, num_records):
+    """Returns the number of examples, in the words of 2018."""
+    count = len(data)
+    if data.is_training:
+      return {"Num examples": count}
+    return {"Num examples": f"{num_records} ({count} actual, {num_records - count} padding)"}
+
   def records(self, data, num_shown):
     """Converts texts, or their windows."""
     return _records(

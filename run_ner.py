@@ -38,7 +38,7 @@ class Tagging(Task):
   """Words with labels, in windows of sentences."""
 
   name = "ner"
-  unit = "sentences"
+  unit = "windows"
   file_endings = ("conll", "txt", "tsv", "bio", "conllu", "bmes", "csv")
   headline = "eval_f1"
   reported = ("eval_precision", "eval_recall", "eval_accuracy")
@@ -203,6 +203,10 @@ class Tagging(Task):
     from bert.tasks import tagging
 
     return vars(tagging.padding_features(self.length))
+
+  def sizes(self, data, num_records):
+    """Returns the numbers of sentences and of their windows."""
+    return {"Num sentences": len(data), "Num windows": num_records}
 
   def head(self):
     """Labels each token."""

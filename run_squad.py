@@ -380,6 +380,10 @@ class QuestionAnswering(Task):
     evaluate = squad_scores.evaluate_v2 if is_v2 else squad_scores.evaluate_v1
     return evaluate(correct, predicted, rules=self.settings.answer_scores)
 
+  def sizes(self, data, num_records):
+    """Returns the numbers of questions and of their windows."""
+    return {"Num orig examples": len(data), "Num split examples": num_records}
+
   def records(self, data, num_shown):
     """Converts questions to windows; keeps those that are answered."""
     settings = self.settings

@@ -24,7 +24,6 @@ class MultipleChoice(Task):
   """Questions with several choices, of which one is right."""
 
   name = "swag"
-  unit = "questions"
   problem_type = "choices"
 
   def read(self, split):

@@ -163,7 +163,7 @@ class FineTuning(Run):
     count = len(self.train)
     if self.task.plans_by_records:
       count = self._write(self.train)
-    return self.settings.planned(count, "windows" if self.task.plans_by_records else self.task.unit)
+    return self.settings.planned(count, self.task.unit)
 
   def _write(self, data: DataSet) -> int:
     """Writes `OUTPUT_DIR/<record_name>.tf_record`, once in a run.
@@ -192,8 +192,7 @@ class FineTuning(Run):
     """Returns the input_fn of a set, whose records are written now, and its sizes to log."""
     count = self._write(data)
     input_fn = self.task.input_fn(self.settings.features_path(data.record_name), data)
-    sizes = {f"Num {self.task.unit}": len(data)}
-    return input_fn, sizes if count == len(data) else {**sizes, "Num records": count}
+    return input_fn, self.task.sizes(data, count)
 
   def _shown_examples(self) -> int:
     """Returns how many examples' features to log: one of the first data that are written.

@@ -373,6 +373,10 @@ class Task:
     """`--max_seq_length`."""
     return self.settings.max_seq_length
 
+  def sizes(self, data: DataSet, num_records: int) -> dict[str, Any]:
+    """Returns the numbers that are logged: name -> number."""
+    return {f"Num {self.unit}": len(data)}
+
   def input_fn(self, path: str, data: DataSet):
     """Reads batches of a file of records.
 
