@@ -22,12 +22,20 @@ from bert.io.wording import counted
 from bert.predicting import attention, sentence_vectors
 from bert.predicting.predictor import Predictor
 from bert.scripts import command_line, flag_groups, output_files, path_flags, shared_flags
+from bert.scripts.run_settings import ModelFiles
+from bert.scripts.settings import changed
 from bert.training import hardware
 
 FLAGS = flags.FLAGS
 
 _SPECIAL_TOKENS = ("[CLS]", "[SEP]", "<s>", "</s>")
 _MANY_PIECES = 40
+
+
+class AttentionSettings(ModelFiles):
+  """The model."""
+
+  max_seq_length: int = changed(ModelFiles, "max_seq_length", default=attention.DEFAULT_LENGTH)
 
 
 def define_flags() -> None:
@@ -45,7 +53,7 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "hide_special_tokens", False, "Leave out [CLS] and [SEP], which draw most attention."
     )
-  shared_flags.define_model_flags(attention.DEFAULT_LENGTH, runs_model=False)
+  flag_groups.define(AttentionSettings)
   flag_groups.mark_required(["text", "output_file", "init_checkpoint"])
 
 

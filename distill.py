@@ -21,30 +21,26 @@ import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also 
 
 import sys
 
-from absl import flags
-
 from bert import run_pretraining
 from bert.fine_tuning import distillation, engine, tinybert
-from bert.scripts import command_line, corpus_distillation, distill_flags
-from bert.tasks import kinds
+from bert.scripts import (
+  command_line,
+  corpus_distillation,
+  distillation_settings,
+  flag_groups,
+)
 
 
 def define_flags() -> None:
   """Defines the flags of distillation, and those of the script that the command line is about."""
-  script = distill_flags.script_of(sys.argv)
-  if script == distill_flags.ON_RECORDS:
-    run_pretraining.define_flags()
-    distill_flags.define_flags(on_records=True, takes_texts=False)
-  else:
-    task_class = kinds.of_script(script).task_class()
-    task_class.define_flags()
-    distill_flags.define_flags(on_records=False, takes_texts=task_class.reads_unlabelled)
+  script = distillation_settings.script_of(sys.argv)
+  flag_groups.define(distillation_settings.settings_class(script))
 
 
 def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
-  values = flags.FLAGS
-  if distill_flags.is_on_records(values.method, values.stage):
+  values = flag_groups.read(distillation_settings.DistillationSettings)
+  if distillation_settings.is_on_records(values.method, values.stage):
     teacher = corpus_distillation.find_teacher(values.teacher)
     settings = corpus_distillation.settings_of(teacher)
     run_pretraining.start(settings, corpus_distillation.CorpusDistillation(teacher))

@@ -21,87 +21,119 @@ the run fail), with its location and a remedy. The exit code is 1 if there is an
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
 import contextlib
-import dataclasses
 import sys
+import types
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from absl import flags, logging
+from absl import logging
 
 from bert.checkpoints import model_source
 from bert.checkpoints.model_source import Kind, ModelSource
 from bert.checks.findings import Finding, RunUnderCheck, examine, note, number_of, to_json, to_text
 from bert.model.configuration import BertConfig
-from bert.scripts import (
-  command_line,
-  flag_groups,
-  model_flags,
-  model_labels,
-  path_flags,
-  run_settings,
-  shared_flags,
-  trained_task,
-)
+from bert.scripts import command_line, flag_groups, model_labels, resolution, trained_task
+from bert.scripts.run_settings import ModelSettings, TableSettings
+from bert.scripts.settings import Path, Settings, at_least, setting
 from bert.tasks import kinds, label_schemes
 from bert.training import hardware
 
 _DATA_FILES = ("train_file", "dev_file", "test_file", "predict_file", "eval_input_file")
-# Further flags of runs, so that a run's command line can be given unchanged.
-_IGNORED_SWITCHES = ("do_train", "do_eval", "do_predict", "do_export", "use_tpu")
-_IGNORED_NUMBERS = (
-  "learning_rate",
-  "num_train_epochs",
-  "warmup_proportion",
-  "num_train_steps",
-  "num_warmup_steps",
-  "save_checkpoints_steps",
-  "eval_batch_size",
-  "predict_batch_size",
-  "doc_stride",
-)
+_LIKE_INPUT = "Like --input_file, by the name of a run_*.py."
+
+
+def _ignored(default: Any = None) -> Any:
+  """Makes a setting of runs, so that a run's command line can be given unchanged."""
+  return setting(default, "See run_*.py.")
+
+
+class IgnoredSettings(Settings, title="Flags of a run that are accepted without effect"):
+  """What a run does, and how it learns."""
+
+  do_train: bool = _ignored(False)
+  do_eval: bool = _ignored(False)
+  do_predict: bool = _ignored(False)
+  do_export: bool = _ignored(False)
+  use_tpu: bool = _ignored(False)
+  learning_rate: float | None = _ignored()
+  num_train_epochs: float | None = _ignored()
+  warmup_proportion: float | None = _ignored()
+  num_train_steps: float | None = _ignored()
+  num_warmup_steps: float | None = _ignored()
+  save_checkpoints_steps: float | None = _ignored()
+  eval_batch_size: float | None = _ignored()
+  predict_batch_size: float | None = _ignored()
+  doc_stride: float | None = _ignored()
+
+
+class OutputSettings(Settings, title="Report"):
+  """How findings are printed."""
+
+  format: str = setting("text", "Output as lines of text or as JSON.", choices=["text", "json"])
+
+
+class MemorySettings(Settings, title="Memory and disk"):
+  """What a run needs."""
+
+  train_batch_size: int = setting(32, "Sequences in a training batch.", at_least(1))
+  gradient_accumulation_steps: int = setting(1, "Parts of a training batch.", at_least(1))
+  max_predictions_per_seq: int | None = setting(
+    None, "Masked words of a sequence in pre-training. [the records']"
+  )
+  keep_checkpoint_max: int = setting(5, "The number of checkpoints that are kept.")
+
+
+class FileSettings(Settings, title="Format of the data (as in the run)"):
+  """How CoNLL files are read."""
+
+  separator: str | None = setting(None, "Separates the columns of CoNLL files.")
+  token_column: int | None = setting(None, "Column of the word in CoNLL files.")
+  label_scheme: str | None = setting(
+    None, "How labels of CoNLL files encode entities.", choices=label_schemes.SCHEMES
+  )
+  comment_prefix: str | None = setting(None, "Prefix of comments in CoNLL files.")
+
+
+class DoctorSettings(
+  OutputSettings, MemorySettings, IgnoredSettings, ModelSettings, title="What to check"
+):
+  """The settings of this script, beside how data are read."""
+
+  data_dir: str | None = setting(None, "The folder of the data, or of --task_name.", path=Path())
+  input_file: str | None = setting(
+    None, "Data files: paths or patterns, joined by commas.", path=Path(several=True)
+  )
+  train_file: str | None = setting(None, _LIKE_INPUT, path=Path(several=True))
+  dev_file: str | None = setting(None, _LIKE_INPUT, path=Path(several=True))
+  test_file: str | None = setting(None, _LIKE_INPUT, path=Path(several=True))
+  predict_file: str | None = setting(None, _LIKE_INPUT, path=Path(several=True))
+  eval_input_file: str | None = setting(None, _LIKE_INPUT, path=Path(several=True))
+  task_name: str | None = setting(None, "MRPC, ..., csv, or the name of a task of your own.")
+  output_dir: str | None = setting(
+    None, "The folder of the run's checkpoints.", path=Path(local=True)
+  )
+  max_examples: int = setting(
+    100_000, "Check at most this many examples of each file.", at_least(1)
+  )
+  checksums: bool = setting(True, "Read record files completely, to compare their sha256.")
+
+  required = ()
+
+
+class DataSettings(DoctorSettings, FileSettings, TableSettings):
+  """All settings, of data that the project's own tasks read."""
+
+
+def settings_class(argv: Sequence[str]) -> type[Any]:
+  """Returns the class of settings for a command line, which is not read yet."""
+  if own := _own_task(argv):
+    return types.new_class("Settings", (DoctorSettings, own.task_class().settings_class))
+  return DataSettings
 
 
 def define_flags() -> None:
   """Defines this script's flags."""
-  with flag_groups.flag_group("What to check"):
-    path_flags.define("data_dir", None, "The folder of the data, or of --task_name.")
-    path_flags.define(
-      "input_file", None, "Data files: paths or patterns, joined by commas.", several=True
-    )
-    for name in _DATA_FILES:
-      path_flags.define(name, None, "Like --input_file, by the name of a run_*.py.", several=True)
-    path_flags.define("output_dir", None, "The folder of the run's checkpoints.", local=True)
-    flags.DEFINE_integer("max_examples", 100_000, "Check at most this many examples of each file.")
-    flags.DEFINE_bool("checksums", True, "Read record files completely, to compare their sha256.")
-  _define_format_flags()
-  shared_flags.define_model_flags()
-  with flag_groups.flag_group("Memory and disk"):
-    flags.DEFINE_integer("train_batch_size", 32, "Sequences in a training batch.")
-    flags.DEFINE_integer("gradient_accumulation_steps", 1, "Parts of a training batch.")
-    flags.DEFINE_integer(
-      "max_predictions_per_seq", None, "Masked words of a sequence in pre-training. [the records']"
-    )
-    flags.DEFINE_integer("keep_checkpoint_max", 5, "The number of checkpoints that are kept.")
-  with flag_groups.flag_group("Report"):
-    flags.DEFINE_enum("format", "text", ["text", "json"], "Output as lines of text or as JSON.")
-  with flag_groups.flag_group("Flags of a run that are accepted without effect"):
-    for name in _IGNORED_SWITCHES:
-      flags.DEFINE_bool(name, False, "See run_*.py.")
-    for name in _IGNORED_NUMBERS:
-      flags.DEFINE_float(name, None, "See run_*.py.")
-
-
-def _define_format_flags() -> None:
-  with flag_groups.flag_group("Format of the data (as in the run)"):
-    flags.DEFINE_string("task_name", None, "MRPC, ..., csv, or the name of a task of your own.")
-    if own := _own_task(sys.argv):
-      own.task_class().define_task_flags()
-      return
-    flags.DEFINE_string("separator", None, "Separates the columns of CoNLL files.")
-    flags.DEFINE_integer("token_column", None, "Column of the word in CoNLL files.")
-    schemes = label_schemes.SCHEMES
-    flags.DEFINE_enum("label_scheme", None, schemes, "How labels of CoNLL files encode entities.")
-    flags.DEFINE_string("comment_prefix", None, "Prefix of comments in CoNLL files.")
-  shared_flags.define_table_flags()
+  flag_groups.define(settings_class(sys.argv))
 
 
 def _own_task(argv: Sequence[str]) -> kinds.Kind | None:
@@ -118,12 +150,10 @@ def _own_task(argv: Sequence[str]) -> kinds.Kind | None:
 
 def main(_) -> int:
   """Prints the findings; returns 1 if one of them is an error."""
-  settings = run_settings.from_flags()
+  settings = flag_groups.read(settings_class(sys.argv))
   if own := _own_task(sys.argv):
     settings = settings.replace(task_name=own.name)
-  settings.check_at_least(
-    1, "train_batch_size", "gradient_accumulation_steps", "max_examples", "max_seq_length"
-  )
+  Settings.check(settings)  # what it says of values, not what a run must have
   logging.set_verbosity(logging.ERROR)  # The findings repeat what readers log.
   with contextlib.suppress(ImportError):  # then a finding names what is missing
     hardware.start_tensorflow()
@@ -133,7 +163,7 @@ def main(_) -> int:
   return 1 if number_of("error", findings) else 0
 
 
-def _source_of(settings: run_settings.RunSettings) -> ModelSource | None:
+def _source_of(settings: Any) -> ModelSource | None:
   """The model of `--init_checkpoint`; None without one, or if there is no such model."""
   try:
     return model_source.identify(settings.init_checkpoint) if settings.init_checkpoint else None
@@ -141,18 +171,18 @@ def _source_of(settings: run_settings.RunSettings) -> ModelSource | None:
     return None  # `model_checks.check_checkpoint` reports it among its findings.
 
 
-def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -> RunUnderCheck:
+def subject_of(settings: Any, source: ModelSource | None) -> RunUnderCheck:
   """The run that the flags describe, with the model of `--init_checkpoint`."""
   config = None
   if source and source.kind is Kind.RELEASED:
     config = BertConfig.from_name(source.path)
     settings = settings.replace(init_checkpoint=None)
   elif source or not settings.init_checkpoint:
-    settings = run_settings.with_model_files(settings)
+    settings = resolution.with_model_files(settings)
     with contextlib.suppress(ValueError, OSError):  # reported among the findings
-      settings = run_settings.with_stored_case(settings)
+      settings = resolution.with_stored_case(settings)
       settings = _as_trained(settings)
-  files = filter(None, (settings.values[name] for name in ("input_file", *_DATA_FILES)))
+  files = filter(None, (getattr(settings, name) for name in ("input_file", *_DATA_FILES)))
   # The default length is that of run_classifier.py; it does not apply to records or questions.
   is_length_meant = "max_seq_length" in settings.given or settings.task_name
   return RunUnderCheck.of(
@@ -164,7 +194,7 @@ def subject_of(settings: run_settings.RunSettings, source: ModelSource | None) -
   )
 
 
-def _as_trained(settings: run_settings.RunSettings) -> run_settings.RunSettings:
+def _as_trained(settings: Any) -> Any:
   """Of a run that does not train: the lengths and the labels of the one that did."""
   if settings.do_train or not (settings.do_eval or settings.do_predict or settings.do_export):
     return settings
@@ -172,8 +202,8 @@ def _as_trained(settings: run_settings.RunSettings) -> run_settings.RunSettings:
 
   if settings.init_checkpoint:
     checkpoint = finding.find(settings.init_checkpoint)
-    settings = dataclasses.replace(settings, checkpoint=checkpoint)
-  settings = model_flags.with_lengths_of_run(settings)
+    settings = settings.replace(checkpoint=checkpoint)
+  settings = resolution.with_lengths_of_run(settings)
   is_named = (settings.task_name or "csv").lower() not in ("csv", "ner")  # it has its own labels
   if is_named or settings.get("labels") or settings.get("problem_type") == "regression":
     return settings

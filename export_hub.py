@@ -26,71 +26,67 @@ import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also 
 import functools
 import os
 
-from absl import flags, logging
+from absl import logging
 
 from bert.io import installation
-from bert.scripts import (
-  command_line,
-  flag_groups,
-  model_exports,
-  model_flags,
-  path_flags,
-  run_settings,
-  shared_flags,
-)
-
-FLAGS = flags.FLAGS
+from bert.scripts import command_line, flag_groups, model_exports, resolution
+from bert.scripts.run_settings import ModelFiles
+from bert.scripts.settings import Path, Settings, UsageError, setting
 
 
-def define_flags() -> None:
-  """Defines this script's flags."""
-  with flag_groups.flag_group("Output"):
-    path_flags.define("export_dir", None, "Folder to write.", local=True)
-    flags.DEFINE_list(
-      "format",
-      [model_exports.SAVED_MODEL],
-      f"What to write, one or several of {', '.join(model_exports.FORMATS)}. saved_model: "
-      "preprocess/ and encoder/.",
-    )
-    flags.DEFINE_bool(
-      "task_model",
-      False,
-      "Also write task/, the model of the task that the checkpoint was fine-tuned for, as the "
-      "run_*.py scripts do with --do_export.",
-    )
-  with flag_groups.flag_group("onnx and litert"):
-    flags.DEFINE_enum(
-      "head",
-      "task",
-      ["task", "none"],
-      "task: the model of the task that the checkpoint was fine-tuned for, if it was; none: the "
-      "encoder.",
-    )
-    flags.DEFINE_bool("int8", False, "Also write a model with weights of 8 bits.")
-    flags.DEFINE_bool("float16", False, "Also write a model with weights of 16 bits (litert).")
-    path_flags.define(
-      "eval_file",
-      None,
-      "A labelled file of the task, such as its dev.tsv: what int8 and float16 cost there is "
-      "written to accuracy.json and to the model card.",
-    )
-  shared_flags.define_model_flags(runs_model=False)
-  flag_groups.mark_required(["init_checkpoint", "export_dir", "vocab_file", "bert_config_file"])
+class OtherFormats(Settings, title="onnx and litert"):
+  """What only other formats have."""
+
+  head: str = setting(
+    "task",
+    "task: the model of the task that the checkpoint was fine-tuned for, if it was; none: the "
+    "encoder.",
+    choices=["task", "none"],
+  )
+  int8: bool = setting(False, "Also write a model with weights of 8 bits.")
+  float16: bool = setting(False, "Also write a model with weights of 16 bits (litert).")
+  eval_file: str | None = setting(
+    None,
+    "A labelled file of the task, such as its dev.tsv: what int8 and float16 cost there is "
+    "written to accuracy.json and to the model card.",
+    path=Path(),
+  )
+
+
+class ExportSettings(OtherFormats, ModelFiles, title="Output"):
+  """The settings of this script."""
+
+  export_dir: str = setting(None, "Folder to write.", path=Path(local=True))
+  format: list[str] = setting(
+    [model_exports.SAVED_MODEL],
+    f"What to write, one or several of {', '.join(model_exports.FORMATS)}. saved_model: "
+    "preprocess/ and encoder/.",
+  )
+  task_model: bool = setting(
+    False,
+    "Also write task/, the model of the task that the checkpoint was fine-tuned for, as the "
+    "run_*.py scripts do with --do_export.",
+  )
+
+  required = ("init_checkpoint", "export_dir", "vocab_file", "bert_config_file")
+
+
+define_flags = functools.partial(flag_groups.define, ExportSettings)
 
 
 def main(_) -> None:
   """Writes the exports."""
-  settings = run_settings.from_flags()
+  settings = flag_groups.read(ExportSettings)
   wanted = model_exports.Wanted.of_flags(settings)
   _check_export_dir(settings, wanted)
   writes_saved_models = model_exports.SAVED_MODEL in wanted.formats
   if writes_saved_models:
     installation.check_text_operations("An export that reads text")
   if not settings.init_checkpoint or not settings.export_dir:
-    command_line.check_required()  # before a large download
-  settings.check_at_least(3, "max_seq_length")
-  settings = model_flags.with_readable_length(run_settings.resolve(settings), as_trained=True)
-  config, _ = run_settings.load_config_and_tokenizer(settings)
+    settings.check_required()  # before a large download
+  settings.check()
+  settings = resolution.with_readable_length(resolution.resolve(settings), as_trained=True)
+  config, _ = resolution.load_config_and_tokenizer(settings)
   write_saved_models = functools.partial(_write_saved_models, settings, config)
   if not wanted.others:
     write_saved_models(settings.export_dir)
@@ -114,12 +110,12 @@ def _check_export_dir(settings, wanted: model_exports.Wanted) -> None:
   """Refuses to renew a part of an export's models: the others would stay those of another one."""
   task = os.path.join(settings.export_dir or "", "task")
   if settings.export_dir and not settings.task_model and os.path.exists(task):
-    raise command_line.UsageError(
+    raise UsageError(
       f"--export_dir={settings.export_dir} holds task/, the model of a fine-tuned task, which this "
       "export would not renew. Give another --export_dir, or remove that folder."
     )
   if settings.task_model and model_exports.SAVED_MODEL not in wanted.formats:
-    raise command_line.UsageError("--task_model is for --format=saved_model.")
+    raise UsageError("--task_model is for --format=saved_model.")
   model_exports.check_folder(settings.export_dir, wanted)
 
 

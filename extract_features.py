@@ -43,12 +43,17 @@ from bert.scripts import (
   command_line,
   flag_groups,
   path_flags,
-  run_settings,
+  resolution,
   runner_flags,
   shared_flags,
 )
+from bert.scripts.run_settings import ModelFiles, TpuSwitch
 
 FLAGS = flags.FLAGS
+
+
+class ExtractionSettings(ModelFiles, TpuSwitch, title="Model"):
+  """The settings of the model."""
 
 
 def define_flags() -> None:
@@ -92,8 +97,7 @@ def define_flags() -> None:
     shared_flags.define_prediction_dtype_flag()
     shared_flags.define_engine_flags()
   runner_flags.define_for_lines()
-  shared_flags.define_model_flags(runs_model=False)
-  flag_groups.define_tpu_flags(cluster=False)
+  flag_groups.define(ExtractionSettings)
   flag_groups.mark_required(
     ["input_file", "vocab_file", "bert_config_file", "init_checkpoint", "output_file"]
   )
@@ -276,9 +280,9 @@ def _options(layers: Sequence[int]) -> dict[str, Any]:
   if load_export.is_export(model):
     runner_flags.check_engine()
     return options
-  settings = run_settings.resolve(run_settings.from_flags())
-  names = ("bert_config_file", "vocab_file", "do_lower_case", "dtype")
-  options |= {name: settings.values[name] for name in names}
+  settings = resolution.resolve(flag_groups.read(ExtractionSettings))
+  names = ("bert_config_file", "vocab_file", "do_lower_case")
+  options |= {name: getattr(settings, name) for name in names}
   return options | {"model": settings.init_checkpoint}
 
 
@@ -296,9 +300,8 @@ def check_flags() -> list[int]:
     raise command_line.UsageError(
       "--use_tpu: features are extracted on this machine's GPU or CPU. Omit it."
     )
-  settings = run_settings.from_flags()
-  settings.check_at_least(1, "batch_size")
-  settings.check_at_least(3, "max_seq_length")
+  command_line.check_at_least(1, "batch_size")
+  command_line.check_at_least(3, "max_seq_length")
   if FLAGS.output_file == "-" and FLAGS.output_format != "jsonl":
     raise command_line.UsageError(f"--output_format={FLAGS.output_format} needs an --output_file.")
   is_local = FLAGS.output_format != "jsonl" and not runner_flags.is_beam()

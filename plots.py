@@ -21,6 +21,7 @@ from absl import flags, logging
 
 from bert.figures import drawing, event_files, training_curves
 from bert.scripts import command_line, flag_groups, output_files, path_flags
+from bert.scripts.settings import Path
 from bert.training import hardware
 
 FLAGS = flags.FLAGS
@@ -30,7 +31,7 @@ def define_flags() -> None:
   """Defines this script's flags."""
   with flag_groups.flag_group("Curves"):
     flags.DEFINE_multi(
-      path_flags.PathParser(local=False, several=False, is_model=False),
+      path_flags.PathParser("model_dir", Path()),
       flags.ArgumentSerializer(),
       "model_dir",
       None,

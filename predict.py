@@ -43,10 +43,10 @@ from bert.scripts import (
   command_line,
   flag_groups,
   path_flags,
-  run_settings,
   runner_flags,
   shared_flags,
 )
+from bert.scripts.run_settings import ModelFiles
 from bert.training import hardware
 
 FLAGS = flags.FLAGS
@@ -84,13 +84,13 @@ def define_flags() -> None:
     flags.DEFINE_bool(
       "header", None, "Whether the first row of a table names the columns. [as in the run's]"
     )
-    shared_flags.define_skip_bad_rows_flag(default=False)
+    shared_flags.define_skip_bad_rows_flag()
     flags.DEFINE_integer("batch_size", 32, "Number of items in a batch.")
     shared_flags.define_prediction_dtype_flag()
     shared_flags.define_engine_flags()
     shared_flags.define_batch_invariant_flag()
   runner_flags.define_for_lines()
-  shared_flags.define_model_flags(runs_model=False)
+  flag_groups.define(ModelFiles)
 
 
 def main(_) -> None:
@@ -159,7 +159,7 @@ def check_flags() -> None:
   """
   if not FLAGS.init_checkpoint:
     raise command_line.UsageError("Name a model: --init_checkpoint.")
-  run_settings.from_flags().check_at_least(1, "batch_size")
+  command_line.check_at_least(1, "batch_size")
   if load_export.is_export(FLAGS.init_checkpoint):
     runner_flags.check_engine()
   runner_flags.check("num_shards")

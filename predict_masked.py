@@ -24,7 +24,8 @@ from absl import flags
 
 from bert.io import text_lines
 from bert.predicting.predictor import Predictor
-from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.scripts import command_line, flag_groups, path_flags, shared_flags
+from bert.scripts.run_settings import ModelFiles
 from bert.training import hardware
 
 FLAGS = flags.FLAGS
@@ -43,7 +44,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("top_k", 5, "Number of word pieces for each [MASK].")
     flags.DEFINE_integer("batch_size", 32, "Number of texts in a batch.")
     shared_flags.define_prediction_dtype_flag()
-  shared_flags.define_model_flags(runs_model=False)
+  flag_groups.define(ModelFiles)
 
 
 def main(_) -> None:
@@ -76,7 +77,7 @@ def check_flags() -> None:
     raise command_line.UsageError("Name a model: --init_checkpoint.")
   if FLAGS.text and command_line.flag_was_given("input_file"):
     raise command_line.UsageError("--text and --input_file exclude each other.")
-  run_settings.from_flags().check_at_least(1, "top_k", "batch_size")
+  command_line.check_at_least(1, "top_k", "batch_size")
   if FLAGS.output_file:
     text_lines.check_output_file(FLAGS.output_file, input_file=FLAGS.input_file)
 

@@ -23,7 +23,6 @@ from bert.scripts import (
   output_files,
   path_flags,
   report_pages,
-  run_settings,
   run_subject,
 )
 from bert.training import hardware
@@ -56,7 +55,7 @@ def define_flags() -> None:
 def main(argv: Sequence[str]) -> None:
   """Writes the report."""
   folders = report_pages.folders_of([*([FLAGS.run] if FLAGS.run else []), *argv[1:]])
-  run_settings.from_flags().check_at_least(1, "max_examples", "batch_size")
+  command_line.check_at_least(1, "max_examples", "batch_size")
   output_file = FLAGS.output_file or report_pages.default_file(folders)
   output_files.prepare([output_file])
   hardware.start_tensorflow()

@@ -24,7 +24,7 @@ import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also 
 import functools
 import os
 
-from absl import flags, logging
+from absl import logging
 
 from bert.fine_tuning import engine
 from bert.fine_tuning.model_fn import model_fn_of
@@ -36,12 +36,9 @@ from bert.scripts import (
   command_line,
   demonstration,
   flag_groups,
-  path_flags,
   result_files,
-  run_settings,
-  shared_flags,
-  task_options,
 )
+from bert.scripts.classifier_settings import ClassifierSettings, processor_of_folder
 from bert.tasks import constant_answers, label_counts, sequence_lengths
 from bert.tasks import windows as long_text
 from bert.tasks.classification import (
@@ -53,7 +50,7 @@ from bert.tasks.classification import (
   label_id,
   texts_of,
 )
-from bert.tasks.glue import PROCESSORS, ColaProcessor, MnliProcessor, MrpcProcessor, XnliProcessor
+from bert.tasks.glue import ColaProcessor, MnliProcessor, MrpcProcessor, XnliProcessor
 from bert.tasks.processors import DataProcessor, metric_names, task_facts
 from bert.training.features_in_memory import input_fn_builder
 
@@ -77,30 +74,7 @@ __all__ = [
 ]
 
 
-def define_flags() -> None:
-  """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
-  with flag_groups.flag_group("Task and data"):
-    flags.DEFINE_string("task_name", None, f"One of: {', '.join(PROCESSORS)}.")
-    path_flags.define(
-      "data_dir",
-      None,
-      "Folder with the task's files, or `download` to fetch the public ones. With --task_name=csv "
-      "also one table, which is divided by --seed into train, dev and test: OUTPUT_DIR/split.",
-    )
-    shared_flags.define_run_flags()
-  shared_flags.define_table_flags()
-  with flag_groups.flag_group("XNLI"):
-    flags.DEFINE_string("xnli_language", None, "Language to train and evaluate in. [zh]")
-  shared_flags.define_model_flags()
-  shared_flags.define_long_text_flags()
-  shared_flags.define_training_flags()
-  shared_flags.define_eval_in_training_flags()
-  shared_flags.define_export_flags()
-  shared_flags.define_many_seeds_flags()
-  flag_groups.define_tpu_flags()
-  flag_groups.mark_required(
-    ["data_dir", "task_name", "vocab_file", "bert_config_file", "output_dir"]
-  )
+define_flags = functools.partial(flag_groups.define, ClassifierSettings)
 
 
 def __getattr__(name: str):
@@ -342,6 +316,7 @@ def _metrics(
 class Classification(Task):
   """One text or two, and a class, several classes or a number."""
 
+  settings_class = ClassifierSettings
   name = "sentences"
   # A model of MNLI may predict AX, and other windows; to train on, all has to be the same.
   ignored_in_eval = ("task_name", "window_stride", "max_windows")
@@ -353,15 +328,6 @@ class Classification(Task):
   result_keys = result_files.ORIGINAL_KEYS
   shuffles = False  # the order of the original
   reads_unlabelled = True
-
-  define_flags = staticmethod(define_flags)
-
-  @classmethod
-  def check_settings(cls, settings):
-    """Checks the task's name, its flags, and how long texts are read."""
-    run_settings.check_run(settings, needed=("data_dir", "task_name", "output_dir"))
-    task_options.check_task(settings)
-    task_options.check_windows(settings)
 
   @classmethod
   def resolve(cls, settings):
@@ -386,7 +352,7 @@ class Classification(Task):
 
   def __init__(self, settings, config=None, tokenizer=None):
     super().__init__(settings, config, tokenizer)
-    found = task_options.processor_of_folder(settings, config, tokenizer)
+    found = processor_of_folder(settings, config, tokenizer)
     self.processor, self.labels = found
     # Processors written for the original know nothing of problem types and metrics.
     self.problem_type = getattr(self.processor, "problem_type", "classification")
@@ -523,11 +489,12 @@ class Classification(Task):
 
 def main(_) -> int | None:
   """Trains, evaluates, predicts and exports as the flags say."""
-  is_demo = demonstration.is_wanted()
-  settings = run_settings.from_flags(demonstration.SETTINGS if is_demo else None)
-  if is_demo:
+  settings = flag_groups.read(ClassifierSettings)
+  defaults = None
+  if is_demo := demonstration.is_wanted(settings):
+    defaults = demonstration.SETTINGS
+    settings = flag_groups.read(ClassifierSettings, defaults)
     demonstration.say_what_this_is(settings.data_dir)
-  defaults = demonstration.SETTINGS if is_demo else None
   code = engine.start(Classification, settings, defaults=defaults)
   if is_demo and code is None:
     demonstration.say_what_comes_next(settings.output_dir)

@@ -32,10 +32,12 @@ from bert.scripts import (
   flag_groups,
   output_folder,
   path_flags,
-  run_settings,
+  resolution,
   run_states,
   shared_flags,
 )
+from bert.scripts.classifier_settings import ClassifierSettings
+from bert.scripts.run_settings import ModelSettings
 from bert.sweeps import glue
 from bert.sweeps.glue import DIAGNOSTIC, TASKS
 from bert.sweeps.glue_sweep import GlueSweep
@@ -91,7 +93,7 @@ def define_flags() -> None:
       "gpus", [], "Numbers of the GPUs to spread the runs over, such as 0,1. [all for each run]"
     )
     shared_flags.define_report_flag("all runs have ended: scores of all tasks and runs")
-  shared_flags.define_model_flags()
+  flag_groups.define(ModelSettings)
   flag_groups.mark_required(["glue_dir", "output_dir", "vocab_file", "bert_config_file"])
 
 
@@ -106,9 +108,10 @@ def main(_, further_flags: Sequence[str] = ()) -> int:
     The exit code: 1 if a run failed, 128 and the signal's number if one came.
   """
   check_flags()
-  own = run_settings.with_model_files(run_settings.from_flags())
+  own = resolution.with_model_files(flag_groups.read(ModelSettings))
   command_line.check_required(own.values)
-  given = [f"--{name}={own.values[name]}" for name in _PASSED_ON if own.values[name] is not None]
+  values = {**own.values, "train_batch_size": FLAGS.train_batch_size}
+  given = [f"--{name}={values[name]}" for name in _PASSED_ON if values[name] is not None]
   flags_of_runs = ["--keep_checkpoint_max=1", *given, *further_flags]
   settings = read_settings(flags_of_runs, further_flags)
   tasks = choose_tasks()
@@ -127,7 +130,7 @@ def check_flags() -> None:
   """
   if not FLAGS.init_checkpoint or None in (FLAGS.glue_dir, FLAGS.output_dir):
     command_line.check_required()
-  run_settings.from_flags().check_at_least(1, "parallel_runs")
+  command_line.check_at_least(1, "parallel_runs")
   for name in ("learning_rates", "epochs", "seeds"):
     numbers_of_flag(name)
 
@@ -176,10 +179,11 @@ def read_settings(flags_of_runs: Sequence[str], further_flags: Sequence[str]) ->
       )
   with flag_groups.defined_flags(run_classifier.define_flags):
     command_line.parse(["run_classifier.py", *flags_of_runs])
-    settings = run_settings.from_flags()
-    run_settings.check_training(settings)
-    names = [each["name"] for each in flag_groups.describe()]
-    return {name: settings.values[name] for name in names if name not in run_states.NO_SETTINGS}
+    settings = flag_groups.read(ClassifierSettings)
+  settings.check_training()
+  return {
+    name: value for name, value in settings.values.items() if name not in run_states.NO_SETTINGS
+  }
 
 
 def choose_tasks() -> dict[str, str]:

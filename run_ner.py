@@ -22,21 +22,87 @@ import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also 
 
 import json
 
-from absl import flags, logging
+from absl import logging
 
 from bert.fine_tuning import engine
 from bert.fine_tuning.task import LENGTH, SEQUENCES, Task
 from bert.io import atomic_files
 from bert.io.tables import DataError
 from bert.model.task_heads import TokenHead
-from bert.scripts import command_line, flag_groups, model_labels, run_settings, shared_flags
+from bert.scripts import model_labels
+from bert.scripts.run_settings import SplitSettings
+from bert.scripts.settings import Rule, Settings, UsageError, changed, setting
 from bert.tasks import conll_files, constant_answers, label_counts, label_schemes
 from bert.training import distribution
+
+
+class WindowSettings(Settings, title="Windows"):
+  """How long sentences are read."""
+
+  doc_stride: int | None = setting(
+    None, "Word pieces from the start of a window to that of the next. [half a window]"
+  )
+
+
+class FileSettings(Settings, title="CoNLL files"):
+  """What a line of a file means."""
+
+  separator: str = setting(
+    "whitespace", "Column separator: whitespace, tab, space, comma, or itself."
+  )
+  token_column: int = setting(0, "Column of the word, from 0; -1 is the last.")
+  label_column: int = setting(-1, "Column of the label.")
+  label_scheme: str = setting(
+    "bio",
+    "How labels encode entities. plain: labels are tags.",
+    choices=label_schemes.SCHEMES,
+  )
+  model_scheme: str | None = setting(
+    None,
+    "How the model encodes them; files are converted. [as --label_scheme; bio for iob1]",
+    choices=label_schemes.SCHEMES,
+  )
+  comment_prefix: str = setting("", "Lines with this prefix are comments.")
+  labels: list[str] | None = setting(
+    None, "All labels of the model, in order. [of all types in the training file]"
+  )
+
+  @property
+  def scheme(self) -> str:
+    """How the model encodes entities."""
+    return self.model_scheme or label_schemes.scheme_to_learn(self.label_scheme)
+
+
+class NerSettings(FileSettings, WindowSettings, SplitSettings, title="Task and data"):
+  """A run of this script."""
+
+  data_dir: str = changed(
+    SplitSettings,
+    "data_dir",
+    help="Folder with train, dev and test, .conll, .txt, .tsv, .bio, .conllu, .bmes or .csv.",
+  )
+
+  def check(self):
+    """See base class; also checks the windows, the columns and the schemes of labels."""
+    super().check()
+    fits = Rule(
+      lambda value: 1 <= value <= self.max_seq_length - 2,
+      "at least 1 and at most --max_seq_length less 2",
+    )
+    self.check_value("doc_stride", fits)
+    if not self.separator:
+      raise UsageError("--separator is empty: columns need something between them.")
+    if (self.label_scheme == "plain") != (self.scheme == "plain"):
+      raise UsageError(
+        f"--label_scheme={self.label_scheme} --model_scheme={self.scheme}: plain labels have no "
+        "entities, so there is nothing to convert."
+      )
 
 
 class Tagging(Task):
   """Words with labels, in windows of sentences."""
 
+  settings_class = NerSettings
   name = "ner"
   unit = "windows"
   file_endings = ("conll", "txt", "tsv", "bio", "conllu", "bmes", "csv")
@@ -50,54 +116,9 @@ class Tagging(Task):
   problem_type = "tags"
   plans_by_records = True
 
-  @classmethod
-  def define_task_flags(cls):
-    """Defines the flags of CoNLL files and of windows."""
-    with flag_groups.flag_group("CoNLL files"):
-      flags.DEFINE_string(
-        "separator", "whitespace", "Column separator: whitespace, tab, space, comma, or itself."
-      )
-      flags.DEFINE_integer("token_column", 0, "Column of the word, from 0; -1 is the last.")
-      flags.DEFINE_integer("label_column", -1, "Column of the label.")
-      flags.DEFINE_enum(
-        "label_scheme",
-        "bio",
-        label_schemes.SCHEMES,
-        "How labels encode entities. plain: labels are tags.",
-      )
-      flags.DEFINE_enum(
-        "model_scheme",
-        None,
-        label_schemes.SCHEMES,
-        "How the model encodes them; files are converted. [as --label_scheme; bio for iob1]",
-      )
-      flags.DEFINE_string("comment_prefix", "", "Lines with this prefix are comments.")
-      shared_flags.define_skip_bad_rows_flag(default=False)
-      shared_flags.define_labels_flag("of all types in the training file")
-    with flag_groups.flag_group("Windows"):
-      shared_flags.define_doc_stride_flag(None, " [half a window]")
-
-  @classmethod
-  def check_settings(cls, settings):
-    """Checks the windows, the columns and the schemes of labels."""
-    super().check_settings(settings)
-    settings.check(
-      "doc_stride",
-      lambda value: 1 <= value <= settings.max_seq_length - 2,
-      "at least 1 and at most --max_seq_length less 2",
-    )
-    if not settings.separator:
-      raise command_line.UsageError("--separator is empty: columns need something between them.")
-    scheme = _model_scheme(settings)
-    if (settings.label_scheme == "plain") != (scheme == "plain"):
-      raise command_line.UsageError(
-        f"--label_scheme={settings.label_scheme} --model_scheme={scheme}: plain labels have no "
-        "entities, so there is nothing to convert."
-      )
-
   def __init__(self, settings, config=None, tokenizer=None):
     super().__init__(settings, config, tokenizer)
-    self.scheme = _model_scheme(settings)
+    self.scheme = settings.scheme
     self.files: dict[str, conll_files.ConllFile] = {}
 
   # -------------------------------------------------------------------------------------------
@@ -136,7 +157,7 @@ class Tagging(Task):
       advice = " If its outputs mean other labels, name them: --labels=O,B-PER,I-PER."
     labels = model_labels.in_order(labels, model, are_given=bool(self.settings.labels))
     if not labels:
-      raise command_line.UsageError(
+      raise UsageError(
         "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has them. "
         "Train with --do_train, or name them: --labels=O,B-PER,I-PER."
       )
@@ -144,9 +165,7 @@ class Tagging(Task):
       try:
         label_schemes.split_label(label, self.scheme)
       except ValueError as error:
-        raise command_line.UsageError(
-          f"{source}, --model_scheme={self.scheme}: {error}.{advice}"
-        ) from None
+        raise UsageError(f"{source}, --model_scheme={self.scheme}: {error}.{advice}") from None
     self.labels = labels
 
   def check_data(self, sets):
@@ -295,11 +314,7 @@ class Tagging(Task):
       )
 
 
-def _model_scheme(settings: run_settings.RunSettings) -> str:
-  return settings.model_scheme or label_schemes.scheme_to_learn(settings.label_scheme)
-
-
-define_flags, main = Tagging.define_flags, engine.main_of(Tagging)
+define_flags, main = engine.flags_of(Tagging), engine.main_of(Tagging)
 
 if __name__ == "__main__":
   engine.main(Tagging)

@@ -25,7 +25,7 @@ import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also 
 
 import functools
 
-from absl import flags, logging
+from absl import logging
 
 from bert import tokenization
 from bert.checks import at_start
@@ -34,13 +34,13 @@ from bert.pretraining.record_checks import pretraining_features
 from bert.scripts import (
   command_line,
   flag_groups,
-  objective_flags,
   output_folder,
-  path_flags,
   pretraining_data,
-  run_settings,
-  shared_flags,
+  pretraining_settings,
+  resolution,
 )
+from bert.scripts.pretraining_settings import PretrainingSettings
+from bert.scripts.settings import UsageError
 from bert.scripts.steps import Run, Teaching
 
 # Of `bert/model/heads.py`, which imports TensorFlow: found here by `__getattr__`, where the
@@ -68,64 +68,7 @@ def __getattr__(name: str):
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def define_flags() -> None:
-  """Defines the flags, those of 2018 unchanged."""
-  with flag_groups.flag_group("Task and data"):
-    path_flags.define(
-      "input_file",
-      None,
-      "TFRecord files of create_pretraining_data.py: paths or patterns, joined by commas.",
-      several=True,
-    )
-    path_flags.define(
-      "eval_input_file",
-      None,
-      "The same for --do_eval and --eval_every_steps. Default: --input_file, whose words the model "
-      "has seen.",
-      several=True,
-    )
-    shared_flags.define_run_flags(do_eval="Whether to evaluate.", do_predict=None)
-    flags.DEFINE_integer(
-      "max_predictions_per_seq",
-      20,
-      "Masked words of a sequence; must be that of the records. [for models of RoBERTa and "
-      "DistilBERT: that of the first record, or --masked_lm_prob of --max_seq_length]",
-    )
-    flags.DEFINE_integer("num_train_steps", 100000, "Training steps of the whole run.")
-    flags.DEFINE_integer(
-      "num_warmup_steps", 10000, "Steps in which the learning rate rises linearly from 0."
-    )
-    flags.DEFINE_integer(
-      "max_eval_steps", 100, "Batches to evaluate; if there are fewer, they are repeated."
-    )
-  with flag_groups.flag_group("Masks drawn while reading"):
-    flags.DEFINE_bool(
-      "dynamic_masking",
-      False,
-      "Draw new masks each time an example is read, for records that were written with "
-      "--dynamic_masking. [for models of RoBERTa and DistilBERT: if the first record has no masks]",
-    )
-    path_flags.define(
-      "vocab_file",
-      None,
-      "The vocabulary of the records; required with --dynamic_masking, else only compared. "
-      "Default: vocab.txt beside --init_checkpoint, or that of the records beside them or beside "
-      "--bert_config_file.",
-    )
-    shared_flags.define_spm_model_file()
-    flags.DEFINE_float("masked_lm_prob", 0.15, "Fraction of the tokens to mask.")
-    flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word, or none.")
-  objective_flags.define_flags()
-  shared_flags.define_model_flags(reads_text=False)
-  shared_flags.define_training_flags(epochs=False)
-  shared_flags.define_eval_in_training_flags()
-  shared_flags.define_export_flags()
-  with flag_groups.flag_group("Export"):
-    flags.DEFINE_bool(
-      "do_lower_case", True, "With --do_export: whether --vocab_file is that of an uncased model."
-    )
-  flag_groups.define_tpu_flags()
-  flag_groups.mark_required(["input_file", "bert_config_file", "output_dir"])
+define_flags = functools.partial(flag_groups.define, PretrainingSettings)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -264,52 +207,34 @@ def model_fn_builder(
 
 def main(_) -> None:
   """Trains and evaluates as the flags say."""
-  start(run_settings.from_flags())
+  start(flag_groups.read(PretrainingSettings))
 
 
-def start(settings: run_settings.RunSettings, teaching: Teaching | None = None) -> None:
+def start(settings: PretrainingSettings, teaching: Teaching | None = None) -> None:
   """Makes a run, in which a teacher may take part."""
   teaching = teaching or Teaching()
-  check_settings(settings)
+  settings.check()
   train_files, eval_files = [], []
   if settings.do_train or not settings.eval_input_file:
     train_files = eval_files = pretraining_data.find_files("input_file", settings.input_file)
   if settings.eval_input_file:
     eval_files = pretraining_data.find_files("eval_input_file", settings.eval_input_file)
-  settings = run_settings.resolve(teaching.resolve(settings))
+  settings = resolution.resolve(teaching.resolve(settings))
   settings = pretraining_data.with_vocabulary_of_records(settings, train_files or eval_files)
   if settings.do_export and not settings.vocab_file:
-    raise command_line.UsageError(
+    raise UsageError(
       "--do_export needs --vocab_file, the vocabulary of the records: what is exported reads text."
     )
-  config = run_settings.load_config(settings)
+  config = resolution.load_config(settings)
   settings = pretraining_data.with_masks_of_records(settings, config, train_files or eval_files)
-  settings = objective_flags.resolved(settings, config)
+  settings = pretraining_settings.resolved(settings, config)
   vocab = tokenization.load_vocab(settings.vocab_file) if settings.vocab_file else None
-  reads_text = settings if settings.do_export else settings.replace(do_lower_case=None)
-  at_start.model_is_read(reads_text.values, config, vocab, settings.checkpoint)
+  values = settings.values if settings.do_export else {**settings.values, "do_lower_case": None}
+  at_start.model_is_read(values, config, vocab, settings.checkpoint)
   records = pretraining_data.Records(settings, config, vocab, train_files, eval_files)
   run = PreTraining(settings, config, records, teaching)
   with output_folder.locked_output_dir(settings):
     run.run()
-
-
-def check_settings(settings: run_settings.RunSettings) -> None:
-  """Checks what flags alone show; see `run_settings.check_run`."""
-  run_settings.check_run(
-    settings,
-    needed=("input_file", "output_dir"),
-    nothing_to_do="At least one of `do_train` or `do_eval` must be True.",
-  )
-  settings.check("masked_lm_prob", lambda value: 0 < value <= 1, "above 0 and at most 1")
-  objective_flags.check(settings)
-  if settings.do_train and settings.num_warmup_steps >= settings.num_train_steps:
-    logging.warning(
-      "--num_warmup_steps=%d is not less than --num_train_steps=%d: the learning rate never "
-      "reaches its peak.",
-      settings.num_warmup_steps,
-      settings.num_train_steps,
-    )
 
 
 class PreTraining(Run):
@@ -332,14 +257,14 @@ class PreTraining(Run):
     self.records = records
     self.known = records.check()  # before the output folder is made
     self.teaching.check(self)
-    self.objective = self.teaching.objective(self) or objective_flags.objective_of(settings)
+    self.objective = self.teaching.objective(self) or pretraining_settings.objective_of(settings)
     self.result_keys = ("global_step", "loss", *self.objective.result_keys)
 
   def facts(self):
     """Returns what is learned, and what the records are made of."""
     # The vocabulary and the case of the records, which a run that trains need not be given.
     known = {name: value for name, value in self.known.items() if value is not None}
-    learned = objective_flags.facts(self.settings, self.bert_config)
+    learned = pretraining_settings.facts(self.settings, self.bert_config)
     return {"task_name": "pretraining", **learned, **known}
 
   def read(self):

@@ -13,24 +13,115 @@ The vectors: extract_features.py --similarity, predict.py --task=vectors, Predic
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
 import math
+from typing import Any
 
-from absl import flags, logging
+from absl import logging
 
 from bert.checkpoints import sentence_pooling
 from bert.fine_tuning import engine
 from bert.fine_tuning.task import LENGTH, Task
 from bert.io.tables import DataError
 from bert.model.vector_head import VectorHead
-from bert.scripts import command_line, result_files, run_settings, shared_flags
-from bert.scripts.flag_groups import flag_group
+from bert.scripts import result_files
+from bert.scripts.run_settings import SplitSettings
+from bert.scripts.settings import Settings, UsageError, setting
 from bert.tasks import similarity
 
 COSINE, IN_BATCH_NEGATIVES = "cosine", "in_batch_negatives"
 
 
+class VectorSettings(Settings, title="Similarity"):
+  """How vectors are made and compared."""
+
+  pooling: str | None = setting(
+    None,
+    "How the vectors of a text's pieces become one: that of [CLS], or mean or max over them. "
+    "[that of --init_checkpoint, if it was trained here; else mean]",
+    choices=sentence_pooling.POOLINGS,
+  )
+  loss: str = setting(
+    COSINE,
+    "cosine: squared error of the cosine, for pairs with scores. in_batch_negatives: each text_a "
+    "has to find its text_b among those of the batch; larger batches are harder and better.",
+    choices=[COSINE, IN_BATCH_NEGATIVES],
+  )
+  min_positive_score: float | None = setting(
+    None, "in_batch_negatives: train only on pairs with at least this score, if they have scores."
+  )
+
+
+class SimilaritySettings(VectorSettings, SplitSettings, title="Task and data"):
+  """A run of this script."""
+
+  task_name: str = setting(
+    "csv", "STS-B in GLUE's files, or csv for your own tables (.tsv .csv .jsonl)."
+  )
+  text_a_column: str | None = setting(
+    None, "Column of the text: name or number from 0. [text_a, or text]"
+  )
+  text_b_column: str | None = setting(None, "Column of the second text. [text_b]")
+  label_column: str | None = setting(
+    None, "Column of the similarity, a number. [score, if it exists]"
+  )
+  negative_column: str | None = setting(
+    None,
+    "in_batch_negatives: column of a text that does not fit text_a. [negative, if it exists]",
+  )
+  id_column: str | None = setting(None, "Column that identifies a row. [id, if it exists]")
+  min_score: float = setting(0.0, "The score of texts that have nothing in common.")
+  max_score: float | None = setting(
+    None, "The score of texts of the same meaning. [1, for STS-B 5]"
+  )
+  header: bool = setting(True, "Whether the first row names the columns.")
+
+  def check(self):
+    """See base class; also checks the scale of scores, and what the loss needs."""
+    super().check()
+    low, high = self.min_score, self.reader_options["max_score"]
+    if not -math.inf < low < high < math.inf:
+      raise UsageError(
+        f"--min_score={low:g} --max_score={high:g}: the scale needs two ends, the lower first."
+      )
+    if self.loss == IN_BATCH_NEGATIVES:
+      self._check_negatives()
+    elif self.negative_column is not None or self.min_positive_score is not None:
+      name = "negative_column" if self.negative_column is not None else "min_positive_score"
+      raise UsageError(
+        f"--{name} is for --loss={IN_BATCH_NEGATIVES}; --loss={self.loss} learns from scores."
+      )
+
+  def _check_negatives(self) -> None:
+    parts = self.gradient_accumulation_steps
+    if self.do_train and self.train_batch_size // parts < 2:
+      raise UsageError(
+        f"--train_batch_size={self.train_batch_size} --gradient_accumulation_steps={parts}: with "
+        f"--loss={IN_BATCH_NEGATIVES} a text is compared with the others of its part of the "
+        "batch, so a part needs at least 2. The paper's batches have 16 or more."
+      )
+
+  @property
+  def reader_options(self) -> dict[str, Any]:
+    """The arguments of `PairReader` for `task_name`, changed by other settings."""
+    name = self.task_name.lower().replace("_", "-")
+    name = "sts-b" if name == "stsb" else name
+    if name not in similarity.TASKS:
+      raise UsageError(
+        f"--task_name={self.task_name}: this script knows {', '.join(similarity.TASKS)}. Read "
+        "other files as csv, with --text_a_column, --text_b_column and --label_column."
+      )
+    names = ("text_a_column", "text_b_column", "label_column", "negative_column", "id_column")
+    own = {
+      name: value
+      for name in (*names, "min_score", "max_score", "header", "skip_bad_rows")
+      if (value := getattr(self, name)) is not None
+    }
+    return {"max_score": 1.0, **similarity.TASKS[name], **own}
+
+
 class Similarity(Task):
   """Pairs of texts, and how similar they are."""
 
+  settings_class = SimilaritySettings
   name = "similarity"
   unit = "pairs"
   answer = "similarity"
@@ -47,81 +138,19 @@ class Similarity(Task):
   problem_type = "vectors"
 
   @classmethod
-  def define_task_flags(cls):
-    """Defines the flags of tables of pairs, and of how vectors are made and compared."""
-    flags.DEFINE_string(
-      "task_name", "csv", "STS-B in GLUE's files, or csv for your own tables (.tsv .csv .jsonl)."
-    )
-    flags.DEFINE_string(
-      "text_a_column", None, "Column of the text: name or number from 0. [text_a, or text]"
-    )
-    flags.DEFINE_string("text_b_column", None, "Column of the second text. [text_b]")
-    flags.DEFINE_string(
-      "label_column", None, "Column of the similarity, a number. [score, if it exists]"
-    )
-    flags.DEFINE_string(
-      "negative_column",
-      None,
-      "in_batch_negatives: column of a text that does not fit text_a. [negative, if it exists]",
-    )
-    flags.DEFINE_string("id_column", None, "Column that identifies a row. [id, if it exists]")
-    flags.DEFINE_float("min_score", 0.0, "The score of texts that have nothing in common.")
-    flags.DEFINE_float(
-      "max_score", None, "The score of texts of the same meaning. [1, for STS-B 5]"
-    )
-    flags.DEFINE_bool("header", True, "Whether the first row names the columns.")
-    shared_flags.define_skip_bad_rows_flag(default=False)
-    with flag_group("Similarity"):
-      flags.DEFINE_enum(
-        "pooling",
-        None,
-        list(sentence_pooling.POOLINGS),
-        "How the vectors of a text's pieces become one: that of [CLS], or mean or max over them. "
-        "[that of --init_checkpoint, if it was trained here; else mean]",
-      )
-      flags.DEFINE_enum(
-        "loss",
-        COSINE,
-        [COSINE, IN_BATCH_NEGATIVES],
-        "cosine: squared error of the cosine, for pairs with scores. in_batch_negatives: each "
-        "text_a has to find its text_b among those of the batch; larger batches are harder and "
-        "better.",
-      )
-      flags.DEFINE_float(
-        "min_positive_score",
-        None,
-        "in_batch_negatives: train only on pairs with at least this score, if they have scores.",
-      )
-
-  @classmethod
-  def check_settings(cls, settings):
-    """Checks the scale of scores, and the flags of the loss."""
-    super().check_settings(settings)
-    task = _task(settings)
-    low, high = settings.min_score, task["max_score"]
-    if not -math.inf < low < high < math.inf:
-      raise command_line.UsageError(
-        f"--min_score={low:g} --max_score={high:g}: the scale needs two ends, the lower first."
-      )
-    if settings.loss == IN_BATCH_NEGATIVES:
-      _check_negatives(settings)
-    elif settings.negative_column is not None or settings.min_positive_score is not None:
-      name = "negative_column" if settings.negative_column is not None else "min_positive_score"
-      raise command_line.UsageError(
-        f"--{name} is for --loss={IN_BATCH_NEGATIVES}; --loss={settings.loss} learns from scores."
-      )
-
-  @classmethod
   def resolve(cls, settings):
-    """Takes the pooling of earlier weights."""
-    return settings.replace(pooling=_pooling(settings))
+    """Takes the pooling of the run to resume, or else of the first weights, if it is not given."""
+    from bert.checkpoints import finding
+
+    earlier = finding.latest(settings.output_dir) or settings.init_checkpoint
+    return settings.replace(pooling=sentence_pooling.choose(settings.pooling, earlier, "mean"))
 
   # -------------------------------------------------------------------------------------------
   # Pairs.
 
   def __init__(self, settings, config=None, tokenizer=None):
     super().__init__(settings, config, tokenizer)
-    self.reader = similarity.PairReader(**_task(settings))
+    self.reader = similarity.PairReader(**settings.reader_options)
     self.ranks = settings.loss == IN_BATCH_NEGATIVES
     self.dev_has_scores = False
 
@@ -209,7 +238,7 @@ class Similarity(Task):
     """Checks that the vectors of both have the same width."""
     widths = self.config.hidden_size, teacher.config.hidden_size
     if widths[0] != widths[1]:
-      raise command_line.UsageError(
+      raise UsageError(
         f"--teacher={self.settings.teacher} makes vectors of {widths[1]} numbers, the student of "
         f"{widths[0]}: it learns the teacher's vectors, so both must have the same hidden_size."
       )
@@ -277,41 +306,6 @@ def ranking_metrics(losses, is_real_example, vectors, is_text):
   return {f"eval_{name}": value for name, value in scores.items()}
 
 
-def _pooling(settings: run_settings.RunSettings) -> str:
-  """`--pooling`, else that of the run to resume, else that of the first weights."""
-  from bert.checkpoints import finding
-
-  earlier = finding.latest(settings.output_dir) or settings.init_checkpoint
-  return sentence_pooling.choose(settings.pooling, earlier, "mean")
-
-
-def _check_negatives(settings: run_settings.RunSettings) -> None:
-  parts = settings.gradient_accumulation_steps
-  if settings.do_train and settings.train_batch_size // parts < 2:
-    raise command_line.UsageError(
-      f"--train_batch_size={settings.train_batch_size} --gradient_accumulation_steps={parts}: with "
-      f"--loss={IN_BATCH_NEGATIVES} a text is compared with the others of its part of the batch, "
-      "so a part needs at least 2. The paper's batches have 16 or more."
-    )
-
-
-def _task(settings: run_settings.RunSettings) -> dict:
-  """The arguments of `PairReader` for `--task_name`, changed by flags."""
-  name = settings.task_name.lower().replace("_", "-")
-  name = "sts-b" if name == "stsb" else name
-  if name not in similarity.TASKS:
-    raise command_line.UsageError(
-      f"--task_name={settings.task_name}: this script knows {', '.join(similarity.TASKS)}. Read "
-      "other files as csv, with --text_a_column, --text_b_column and --label_column."
-    )
-  options = {"max_score": 1.0, **similarity.TASKS[name]}
-  names = ("text_a_column", "text_b_column", "label_column", "negative_column", "id_column")
-  for flag in (*names, "min_score", "max_score", "header", "skip_bad_rows"):
-    if settings.values[flag] is not None:
-      options[flag] = settings.values[flag]
-  return options
-
-
 def _check_ranking(pairs, file: str) -> None:
   """Raises a DataError where there is nothing to choose from."""
   if len({text for pair in pairs for text in pair.texts[1:] if text}) < 2:
@@ -322,7 +316,7 @@ def _check_ranking(pairs, file: str) -> None:
     )
 
 
-define_flags, main = Similarity.define_flags, engine.main_of(Similarity)
+define_flags, main = engine.flags_of(Similarity), engine.main_of(Similarity)
 
 if __name__ == "__main__":
   engine.main(Similarity)

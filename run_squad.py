@@ -19,9 +19,10 @@ in eval_results.txt. SQuAD 2.0, whose questions may have no answer, needs one fl
 import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also while importing
 
 import collections
+import functools
 import time
 
-from absl import flags, logging
+from absl import logging
 
 from bert.fine_tuning import engine
 from bert.fine_tuning.model_fn import model_fn_of
@@ -29,15 +30,9 @@ from bert.fine_tuning.task import DataSet, Task
 from bert.model.answer_heads import AnswerHead
 from bert.model.span_head import SpanHead
 from bert.model.task_head import SEQUENCES, Batch, model_options
-from bert.scripts import (
-  answer_flags,
-  command_line,
-  flag_groups,
-  path_flags,
-  result_files,
-  run_settings,
-  shared_flags,
-)
+from bert.scripts import command_line, flag_groups, result_files
+from bert.scripts.settings import UsageError
+from bert.scripts.squad_settings import SquadSettings, head_of, threshold_of
 from bert.scripts.steps import log_sizes
 from bert.tasks import answer_texts, constant_answers, squad_features, squad_scores
 from bert.tasks.answer_texts import get_final_text
@@ -73,46 +68,7 @@ __all__ = [
 RawResult = collections.namedtuple("RawResult", ["unique_id", "start_logits", "end_logits"])
 
 
-def define_flags() -> None:
-  """Defines this script's flags; names, types and defaults of 2018 are unchanged."""
-  with flag_groups.flag_group("Task and data"):
-    path_flags.define(
-      "train_file", None, "SQuAD's JSON to train on, such as train-v1.1.json, or JSON Lines."
-    )
-    path_flags.define(
-      "predict_file",
-      None,
-      "SQuAD's JSON to answer, such as dev-v1.1.json, or JSON Lines; answers may be missing.",
-    )
-    shared_flags.define_run_flags(
-      do_predict="Whether to answer the questions of --predict_file.",
-      do_eval="As --do_predict, but an error where --predict_file has no correct answers.",
-      eval_batches=False,
-    )
-    flags.DEFINE_bool(
-      "version_2_with_negative", False, "Whether some questions have no answer, as in SQuAD 2.0."
-    )
-  with flag_groups.flag_group("Windows"):
-    shared_flags.define_doc_stride_flag(128)
-    flags.DEFINE_integer(
-      "max_query_length", 64, "Maximum length of a question in word pieces; longer ones are cut."
-    )
-    flags.DEFINE_bool(
-      "pad_to_longest",
-      False,
-      "Predict windows of similar lengths together, pad each batch to its own longest, and let no "
-      "answer begin or end in padding. Faster; the results differ a little, because in the "
-      "original padding competes with the text.",
-    )
-  answer_flags.define_answer_flags()
-  shared_flags.define_model_flags(max_seq_length=384)
-  # Padding less changes results here: see --pad_to_longest.
-  shared_flags.define_training_flags(pad_to_max_length=False)
-  shared_flags.define_eval_in_training_flags()
-  shared_flags.define_export_flags()
-  shared_flags.define_many_seeds_flags()
-  flag_groups.define_tpu_flags()
-  flag_groups.mark_required(["vocab_file", "bert_config_file", "output_dir"])
+define_flags = functools.partial(flag_groups.define, SquadSettings)
 
 
 def __getattr__(name: str):
@@ -272,6 +228,7 @@ def model_fn_builder(
 class QuestionAnswering(Task):
   """Questions, each about a paragraph, which is read in windows."""
 
+  settings_class = SquadSettings
   name = "squad"
   unit = "questions"
   informative_flags = (
@@ -288,38 +245,9 @@ class QuestionAnswering(Task):
   problem_type = "spans"
   keeps_records = True  # windows, to find answers in them
 
-  define_flags = staticmethod(define_flags)
-
-  @classmethod
-  def check_settings(cls, settings):
-    """Checks the files and the windows.
-
-    Raises:
-      ValueError: also where a file is not named, or the windows have no room.
-    """
-    run_settings.check_run(
-      settings, nothing_to_do="At least one of `do_train` or `do_predict` must be True."
-    )
-    for job, needed in (
-      ("do_train", "train_file"),
-      ("do_predict", "predict_file"),
-      ("do_eval", "predict_file"),
-    ):
-      if settings.values[job] and not settings.values[needed]:
-        raise ValueError(f"If `{job}` is True, then `{needed}` must be specified.")
-    if settings.eval_every_steps and not settings.predict_file:
-      raise command_line.UsageError("--eval_every_steps evaluates on --predict_file: name one.")
-    if settings.max_seq_length <= settings.max_query_length + 3:
-      raise ValueError(
-        f"The max_seq_length ({settings.max_seq_length}) must be greater than max_query_length "
-        f"({settings.max_query_length}) + 3"
-      )
-    settings.check_at_least(1, "doc_stride", "max_query_length")
-    answer_flags.check(settings)
-
   def __init__(self, settings, config=None, tokenizer=None):
     super().__init__(settings, config, tokenizer)
-    self.answer_head = answer_flags.head_of(settings, config)
+    self.answer_head = head_of(settings, config)
     # Only of BERT's head does padding change results.
     self.pads_to_longest = settings.pad_to_longest or self.answer_head.has_beam
     is_v2 = settings.version_2_with_negative
@@ -435,7 +363,7 @@ class QuestionAnswering(Task):
   def check_teacher(self, teacher):
     """Checks that both have the same head for answers."""
     if self.answer_head.facts() != AnswerHead.of_run(teacher.facts, {}).facts():
-      raise command_line.UsageError(
+      raise UsageError(
         f"--teacher={self.settings.teacher} has another head for answers than the student: the "
         "student must be of the same family, with the same --answer flags."
       )
@@ -509,7 +437,7 @@ class QuestionAnswering(Task):
   def _answer_options(self):
     return {
       "version_2_with_negative": self.settings.version_2_with_negative,
-      "null_score_diff_threshold": answer_flags.threshold_of(self.settings, self.answer_head),
+      "null_score_diff_threshold": threshold_of(self.settings, self.answer_head),
       "null_rule": self.answer_head.kind,
     }
 

@@ -90,7 +90,7 @@ class MultipleChoice(Task):
     )
 
 
-define_flags, main = MultipleChoice.define_flags, engine.main_of(MultipleChoice)
+define_flags, main = engine.flags_of(MultipleChoice), engine.main_of(MultipleChoice)
 
 if __name__ == "__main__":
   engine.main(MultipleChoice)

@@ -17,7 +17,6 @@ import bert  # isort: skip  # noqa: F401  from here on Ctrl-C is one line, also 
 
 import ipaddress
 import json
-import math
 import os
 import re
 import shlex
@@ -29,7 +28,8 @@ from absl import flags, logging
 
 from bert.io import installation
 from bert.predicting.engines import registry
-from bert.scripts import command_line, flag_groups, path_flags, run_settings, shared_flags
+from bert.scripts import command_line, flag_groups, path_flags, shared_flags
+from bert.scripts.settings import Rule, above_zero
 from bert.serving import key_file
 
 FLAGS = flags.FLAGS
@@ -107,14 +107,12 @@ def main(_) -> None:
 
 def check_flags() -> None:
   """Raises a UsageError for a number that cannot be."""
-  settings = run_settings.from_flags()
-  settings.check_at_least(1, "workers", "max_inputs", "max_body_bytes", "max_concurrent_requests")
-  settings.check_at_least(1, "max_batch_tokens")
-  settings.check("port", lambda value: 0 <= value < 1 << 16, "from 0 to 65535")
-  for name in ("max_wait_s", "timeout_s", "drain_s"):
-    settings.check(name, lambda value: 0 < value < math.inf, "a positive number")
-  if FLAGS.max_seq_length is not None:
-    settings.check_at_least(3, "max_seq_length")
+  names = ("workers", "max_inputs", "max_body_bytes", "max_concurrent_requests", "max_batch_tokens")
+  command_line.check_at_least(1, *names)
+  port = Rule(lambda value: 0 <= value < 1 << 16, "from 0 to 65535")
+  command_line.check_values(port, "port")
+  command_line.check_values(above_zero(), "max_wait_s", "timeout_s", "drain_s")
+  command_line.check_at_least(3, "max_seq_length")
 
 
 class GivenModel(NamedTuple):

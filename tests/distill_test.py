@@ -15,7 +15,7 @@ import pytest
 from bert import distill, run_classifier
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
-from bert.scripts import distill_flags
+from bert.scripts import distillation_settings
 from tests.kit import teachers, tiny_bert, tiny_choices, tiny_entities, tiny_pairs, tiny_questions
 from tests.kit.event_files import series_in
 from tests.kit.script_runs import (
@@ -346,8 +346,10 @@ def test_vectors_of_another_width_are_refused(pairs, tmp_path):
   ],
 )
 def test_flags_are_those_of_the_script(words, script):
-  assert distill_flags.script_of(["distill.py", *words]) == script
+  assert distillation_settings.script_of(["distill.py", *words]) == script
 
 
 def test_the_teacher_says_which_script(classes):
-  assert distill_flags.script_of(["distill.py", "--teacher", str(classes)]) == "run_classifier"
+  assert (
+    distillation_settings.script_of(["distill.py", "--teacher", str(classes)]) == "run_classifier"
+  )

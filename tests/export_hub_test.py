@@ -21,7 +21,7 @@ from bert.checkpoints import finding, loading, reading, released_models
 from bert.exporting import hub_encoder, hub_preprocess
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertModel
-from bert.scripts import command_line, flag_groups, model_exports, run_settings
+from bert.scripts import command_line, flag_groups, model_exports, resolution
 from tests.kit import exports
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "film", "was", "good", "##s", "½"]
@@ -128,7 +128,7 @@ def test_an_export_brings_its_config_and_vocabulary(exported, tmp_path, encoder_
   for given in (exported, exported / "encoder"):
     with flag_groups.defined_flags(export_hub.define_flags):
       command_line.parse(["x", f"--init_checkpoint={given}"])
-      flags = run_settings.with_model_files(run_settings.from_flags())
+      flags = resolution.with_model_files(flag_groups.read(export_hub.ExportSettings))
       assert flags.vocab_file == str(exported / "encoder" / "assets" / "vocab.txt")
       folder = exported / "encoder" / "assets.extra"
       assert flags.bert_config_file == str(folder / "bert_config.json")

@@ -19,7 +19,6 @@ from bert.fine_tuning.task import DataSet
 from bert.model import heads
 from bert.model.task_heads import ChoiceHead
 from bert.model.variables import VariableStore, use_store
-from bert.scripts import command_line, flag_groups, run_settings
 from bert.tasks import multiple_choice
 from bert.training.estimator import ModeKeys
 from tests.kit import task_outputs, tiny_bert
@@ -154,13 +153,11 @@ def test_prediction_does_not_depend_on_batches_format_or_padding(trained, tmp_pa
 def test_batches_are_cut_to_their_longest_sequence(trained):
   examples = multiple_choice.read_swag_examples(trained.flags["data_dir"] / "train.csv", "dev")
 
-  def input_fn_of(*flags):
-    with flag_groups.defined_flags(run_swag.define_flags):
-      command_line.parse(["run_swag.py", "--max_seq_length=24", *flags])
-      task = run_swag.MultipleChoice(run_settings.from_flags())
+  def input_fn_of(**values):
+    task = run_swag.MultipleChoice(run_swag.SwagSettings(max_seq_length=24, **values))
     return task.input_fn(str(trained.out / "train.tf_record"), DataSet("dev", examples))
 
-  batches = input_fn_of(), input_fn_of("--pad_to_max_length")
+  batches = input_fn_of(), input_fn_of(pad_to_max_length=True)
   for cut, padded in zip(*(input_fn({"batch_size": 5}) for input_fn in batches), strict=True):
     assert cut["input_ids"].shape[1:] == (4, 16), "13 or 14 pieces, at a multiple of eight"
     assert padded["input_ids"].shape[1:] == (4, 24)

@@ -56,7 +56,9 @@ ON_PURPOSE: dict[str, str] = {
   r"\.state\.json: state/fingerprint/(strip_accents|tokenize_chinese_chars)$": (
     "the fingerprint has how words are split"
   ),
-  r"flags\.json: plugin$": "every script has --plugin",
+  r"(flags\.json: |report\.html: flags/)(plugin|verbose_errors)$": (
+    "flags.json holds settings of the run, and no flags of all scripts"
+  ),
   r"(flags\.json: |report\.html: flags/|run\.json: settings/|state/(informative|fingerprint)/)"
   rf"({_RETIRED})$": ("flags that are gone"),
   r"^similarity_\w+/out/flags\.json": "run_similarity has the flags of many runs",

@@ -144,7 +144,7 @@ class _Reader:
       task.check_data({read_as: [data]})
     has_classes = bool(task.labels) and task.problem_type != "regression"
     if has_classes and (task.settings.get("task_name") or "csv").lower() == "csv":
-      self.known |= {"labels": list(task.labels)} if "labels" in task.settings else {}
+      self.known |= {"labels": list(task.labels)} if "labels" in task.settings.values else {}
     texts = [
       _text(task, example, has_classes and read_as != "test", f"{path}, {split} example {n}", path)
       for n, example in enumerate(data.examples, start=1)

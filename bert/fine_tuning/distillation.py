@@ -15,20 +15,14 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from absl import flags, logging
+from absl import logging
 
 from bert import tokenization
 from bert.io import json_files
 from bert.predicting import load_run
-from bert.scripts import (
-  distill_flags,
-  run_distillation,
-  run_files,
-  run_settings,
-)
-from bert.scripts.command_line import UsageError, flag_was_given
+from bert.scripts import distillation_settings, flag_groups, run_distillation, run_files
 from bert.scripts.run_distillation import RunDistillation
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.settings import UsageError
 from bert.tasks import kinds
 
 
@@ -47,25 +41,26 @@ def find_teacher(path: str | None) -> load_run.Run:
   return load_run.find_run(path)
 
 
-def settings_of(teacher: load_run.Run) -> RunSettings:
+def settings_of(teacher: load_run.Run) -> Any:
   """Returns the settings of the command line, with the task that the teacher was trained for.
 
   Raises:
     UsageError: a flag is missing, or has a value that it cannot have.
   """
-  values, script = flags.FLAGS, teacher.kind.script
-  if values.script not in (None, script):
+  script = teacher.kind.script
+  settings = flag_groups.read(distillation_settings.settings_class(script))
+  if settings.script not in (None, script):
     raise UsageError(
-      f"--script={values.script}, but --teacher={values.teacher} is a run of {script}."
+      f"--script={settings.script}, but --teacher={settings.teacher} is a run of {script}."
     )
-  of_task = _flags_of(teacher)
-  taken = [f"--{name}={value}" for name, value in of_task.items() if values[name].value != value]
+  of_task = _task_of(teacher, settings)
+  taken = [
+    f"--{name}={value}" for name, value in of_task.items() if getattr(settings, name) != value
+  ]
   if taken:
     logging.info("From the teacher's run: %s", " ".join(taken))
-  settings = run_settings.from_flags(
-    {name: values[name].parser.parse(value) for name, value in of_task.items()}
-  )
-  distill_flags.check(settings)
+  settings = settings.replace(**of_task)
+  distillation_settings.check(settings)
   run_distillation.check_folder(settings, teacher)
   files: dict[str, Any] = {}
   if not settings.init_checkpoint and not settings.bert_config_file:
@@ -73,12 +68,12 @@ def settings_of(teacher: load_run.Run) -> RunSettings:
   if not settings.vocab_file and not settings.init_checkpoint:
     files["vocab_file"] = teacher.vocab_file
   settings = settings.replace(**files)
-  distill_flags.check_tinybert(settings)
+  distillation_settings.check_tinybert(settings)
   return settings
 
 
-def _flags_of(teacher: load_run.Run) -> dict[str, Any]:
-  """Returns the flags of the teacher's run that describe its task, and that nobody has given."""
+def _task_of(teacher: load_run.Run, settings: Any) -> dict[str, Any]:
+  """Returns the settings of the teacher's run that describe its task, and that were not given."""
   path = os.path.join(run_distillation.run_folder(teacher), run_files.FLAGS)
   known = json_files.read_if_there(path, "Remove it.") if os.path.isfile(path) else {}
   known |= {**teacher.settings}
@@ -86,7 +81,8 @@ def _flags_of(teacher: load_run.Run) -> dict[str, Any]:
   found["max_seq_length"] = teacher.max_seq_length
   if "do_lower_case" in teacher.facts:
     found["do_lower_case"] = teacher.facts["do_lower_case"]
-  return {n: v for n, v in found.items() if n in flags.FLAGS and not flag_was_given(n)}
+  known_here = settings.values
+  return {n: v for n, v in found.items() if n in known_here and n not in settings.given}
 
 
 class TaskDistillation(RunDistillation):
@@ -161,7 +157,7 @@ class TaskDistillation(RunDistillation):
     return lambda step: {n: fitted(v) for n, v in teacher.outputs(step.forward).items()}
 
 
-def _has_unlabelled(settings: RunSettings) -> bool:
+def _has_unlabelled(settings: Any) -> bool:
   return bool(settings.get("unlabelled_file") and settings.do_train)
 
 

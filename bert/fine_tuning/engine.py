@@ -26,15 +26,15 @@ from bert.io import record_files
 from bert.io.tables import DataError
 from bert.scripts import (
   command_line,
-  model_flags,
+  flag_groups,
   on_request,
   output_folder,
+  resolution,
   result_files,
-  run_settings,
   table_split,
   trained_task,
 )
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import FineTuningSettings
 from bert.scripts.steps import Run, Teaching, log_sizes
 from bert.tasks import constant_answers, kinds, shared_texts, usage
 from bert.text import unknown_tokens
@@ -177,7 +177,7 @@ class FineTuning(Run):
       records = unknown.counted(task.records(data, self._shown_examples()))
       is_filled = self.settings.use_tpu and not data.is_training
       if is_filled and task.padding_record(data) is not None:
-        batch_size = self.settings.values[f"{_JOBS[data.split]}_batch_size"]
+        batch_size = getattr(self.settings, f"{_JOBS[data.split]}_batch_size")
         records = padded_to_batch(records, batch_size, functools.partial(task.padding_record, data))
       if task.keeps_records and not distribution.is_chief():
         collections.deque(records, maxlen=0)
@@ -236,7 +236,7 @@ class FineTuning(Run):
   def example_passes(self):
     """Adds those that were evaluated and predicted."""
     jobs = {"dev": "do_eval", "test": "do_predict"}
-    used = [self.sets.get(split, []) for split, job in jobs.items() if self.settings.get(job)]
+    used = [self.sets.get(split, []) for split, job in jobs.items() if getattr(self.settings, job)]
     return super().example_passes() + sum(len(data) for sets in used for data in sets)
 
   def evaluate_and_predict(self, checkpoint_path: str | None) -> None:
@@ -247,7 +247,7 @@ class FineTuning(Run):
     """
     if self.settings.do_eval:
       self._evaluate(checkpoint_path)
-    if self.settings.get("do_predict"):
+    if self.settings.do_predict:
       self._predict(checkpoint_path)
 
   def _evaluate(self, checkpoint_path):
@@ -309,7 +309,7 @@ def padded_to_batch(rows: Iterable, batch_size: int, padding: Callable[[], Any])
 
 def start(
   task_class: type[Task],
-  settings: RunSettings,
+  settings: FineTuningSettings,
   teaching: Teaching | None = None,
   defaults: Mapping[str, Any] | None = None,
 ) -> int | None:
@@ -317,44 +317,49 @@ def start(
 
   Args:
     task_class: what is learned.
-    settings: of the command line.
+    settings: as they were given.
     teaching: what takes part in the run.
-    defaults: flags of many runs that the command line does not have.
+    defaults: settings of many runs that nobody has given.
 
   Returns:
     The exit code of many runs; None of one.
   """
   teaching = teaching or Teaching()
-  task_class.check_settings(settings)
+  settings.check()
   table_split.check(task_class, settings)
   if settings.is_many_runs:
     settings = table_split.with_split(task_class, settings)  # one for all
     script = teaching.script or kinds.find(task_class.name).script
     return on_request.module("num_runs").main(script, settings, defaults or {})
-  settings = task_class.resolve(run_settings.resolve(teaching.resolve(settings)))
-  settings = _as_trained(task_class, settings)
-  config, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  settings = task_class.resolve(resolution.resolve(teaching.resolve(settings)))
+  settings = _as_trained(settings)
+  config, tokenizer = resolution.load_config_and_tokenizer(settings)
   with output_folder.locked_output_dir(settings) as settings:
     settings = table_split.with_split(task_class, settings, config, tokenizer)
     FineTuning(task_class, settings, config, tokenizer, teaching).run()
   return None
 
 
-def _as_trained(task_class: type[Task], settings: RunSettings) -> RunSettings:
+def _as_trained(settings: FineTuningSettings) -> FineTuningSettings:
   """Returns the settings; of a run that does not train, with the lengths of the one that did."""
   if settings.do_train:
     return settings
-  inherited = model_flags.with_lengths_of_run(settings)
+  inherited = resolution.with_lengths_of_run(settings)
   if inherited is not settings:
-    task_class.check_settings(inherited)  # together with lengths that the command line gives
+    inherited.check()  # together with lengths that were given
   return inherited
+
+
+def flags_of(task_class: type[Task]) -> Callable[[], None]:
+  """Returns the `define_flags` of a script."""
+  return functools.partial(flag_groups.define, task_class.settings_class)
 
 
 def main_of(task_class: type[Task]) -> Callable[[Any], int | None]:
   """Returns the `main` of a script."""
 
   def run_task(_) -> int | None:
-    return start(task_class, run_settings.from_flags())
+    return start(task_class, flag_groups.read(task_class.settings_class))
 
   run_task.__module__ = task_class.__module__  # the script, whose docstring `--help` shows
   return run_task
@@ -363,7 +368,7 @@ def main_of(task_class: type[Task]) -> Callable[[Any], int | None]:
 def main(task_class: type[Task]) -> None:
   """Runs the script of a task: reads its flags, and does what they say."""
   doc = sys.modules[task_class.__module__].__doc__ or task_class.__doc__
-  command_line.run(main_of(task_class), task_class.define_flags, doc=doc)
+  command_line.run(main_of(task_class), flags_of(task_class), doc=doc)
 
 
 def register(task_class: type[Task]) -> type[Task]:

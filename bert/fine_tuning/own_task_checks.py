@@ -88,7 +88,7 @@ def check_examples(task: Task, data: DataSet) -> None:
       what = f"names the texts {', '.join(map(str, unknown))}: a model reads text_a and text_b."
       raise _fail(type(task), "view", what)
   except trained_task.NoItemError as error:
-    if task.settings.get("report"):
+    if task.settings.report:
       logging.warning("The report will have no examples: %s.", error)
 
 

@@ -33,14 +33,9 @@ from absl import logging
 from bert.io import atomic_files
 from bert.io.table_columns import Column
 from bert.model.task_head import SEQUENCES, Head
-from bert.scripts import (
-  command_line,
-  flag_groups,
-  model_labels,
-  run_settings,
-  shared_flags,
-)
-from bert.scripts.run_settings import RunSettings
+from bert.scripts import model_labels
+from bert.scripts.run_settings import FineTuningSettings, SplitSettings
+from bert.scripts.settings import UsageError
 from bert.tasks import classification, label_counts, shown, user_tables
 from bert.tasks.decoding import plain
 from bert.tasks.metrics import mean_loss
@@ -110,7 +105,7 @@ class Task:
   `docs/design/tasks.md` has a table of the class attributes.
 
   Attributes:
-    settings: of the run; None where a task only decodes.
+    settings: of the run, of the class `settings_class`; None where a task only decodes.
     config: the `modeling.BertConfig`.
     tokenizer: see `text/tokenizer.py`.
     labels: of the model's outputs, in their order; None where they have no names. Known at the
@@ -119,6 +114,7 @@ class Task:
       `predict.py`; `header` is False where such a table does not name its columns.
   """
 
+  settings_class: ClassVar[type[FineTuningSettings]] = SplitSettings
   name: ClassVar[str] = ""
   head_class: ClassVar[type[Head]] = Head
   answer: str = "probabilities"
@@ -136,7 +132,7 @@ class Task:
   plans_by_records: ClassVar[bool] = False
   keeps_records: ClassVar[bool] = False
 
-  def __init__(self, settings: RunSettings, config: Any = None, tokenizer: Any = None):
+  def __init__(self, settings: Any, config: Any = None, tokenizer: Any = None):
     self.settings = settings
     self.config = config
     self.tokenizer = tokenizer
@@ -147,33 +143,7 @@ class Task:
   # Flags and settings.
 
   @classmethod
-  def define_flags(cls) -> None:
-    """Defines all flags of the script."""
-    with flag_groups.flag_group("Task and data"):
-      *first, last = (f".{ending}" for ending in cls.file_endings)
-      kinds_of_files = f"{', '.join(first)} or {last}"
-      shared_flags.define_split_flags(f"Directory with train, dev and test, {kinds_of_files}.")
-      shared_flags.define_run_flags(
-        "Whether to evaluate on the dev file.", "Whether to predict the test file."
-      )
-      cls.define_task_flags()
-    shared_flags.define_fine_tuning_flags()
-    shared_flags.define_many_seeds_flags()
-
-  @classmethod
-  def define_task_flags(cls) -> None:
-    """Defines the flags that only this task has, by default `--skip_bad_rows`."""
-    shared_flags.define_skip_bad_rows_flag(default=False)
-
-  @classmethod
-  def check_settings(cls, settings: RunSettings) -> None:
-    """Raises a UsageError for what flags alone show, before anything is read."""
-    run_settings.check_run(settings)
-    settings.check_at_least(3, "max_seq_length")
-    run_settings.check_split_files(settings)
-
-  @classmethod
-  def resolve(cls, settings: RunSettings) -> RunSettings:
+  def resolve(cls, settings: Any) -> Any:
     """Returns the settings with those that follow from files, such as the model's."""
     return settings
 
@@ -191,7 +161,7 @@ class Task:
       yield "train"
     if settings.reads_dev_set:
       yield "dev"
-    if settings.get("do_predict"):
+    if settings.do_predict:
       yield "test"
 
   def read(self, split: str) -> list | list[DataSet]:
@@ -226,7 +196,7 @@ class Task:
     """
     named = dict(columns if isinstance(columns, Mapping) else zip(columns, columns, strict=True))
     needed = named.keys() - set(labels if split == "test" else ())
-    skip = bool(self.settings.get("skip_bad_rows"))
+    skip = bool(self.settings.skip_bad_rows)
     self.texts_in = {key: column for key, column in named.items() if key in ("text_a", "text_b")}
     return user_tables.read_table(self.file(split), named, convert, needed, skip_bad_rows=skip)
 
@@ -263,7 +233,7 @@ class Task:
       logging.warning("%s", text)
     self.labels = model_labels.in_order(sorted(counts) if train else None, self.labels_of_model())
     if not self.labels:
-      raise command_line.UsageError(
+      raise UsageError(
         "The labels of the model are unknown: neither --output_dir nor --init_checkpoint has them. "
         "Train with --do_train."
       )
@@ -513,7 +483,7 @@ class Task:
     from bert.model import heads
 
     if self.problem_type not in heads.PROBLEM_TYPES:
-      raise command_line.UsageError(
+      raise UsageError(
         f"The task {self.name} has the problem_type {self.problem_type}, and no distillation_loss "
         "that says how far a student is from its teacher: write that method."
       )
@@ -582,7 +552,7 @@ def prefixed(results: Mapping[str, Any]) -> dict[str, Any]:
     UsageError: the results have no names.
   """
   if not isinstance(results, Mapping):
-    raise command_line.UsageError(
+    raise UsageError(
       f"`metrics` returns a value of type {type(results).__name__}: return a dict, name -> number."
     )
   return {

@@ -10,13 +10,12 @@ import os
 from typing import Any
 
 from bert.fine_tuning.distillation import TaskDistillation
-from bert.scripts.run_settings import RunSettings
 
 LAYERS = "layers"  # folder in OUTPUT_DIR
 _NOT_OF_LAYERS = ("do_eval", "do_predict", "do_export", "report")
 
 
-def stages_of(settings: RunSettings) -> list[RunSettings]:
+def stages_of(settings: Any) -> list[Any]:
   """Returns the settings of each run, in their order; one for all but `--stage=task`."""
   if settings.method != "tinybert" or settings.is_many_runs:
     return [settings]  # each of them comes here again
@@ -38,13 +37,13 @@ def stages_of(settings: RunSettings) -> list[RunSettings]:
   return [_of_layers(settings.replace(**layers)), _of_predictions(settings.replace(**predictions))]
 
 
-def _of_layers(settings: RunSettings) -> RunSettings:
+def _of_layers(settings: Any) -> Any:
   if "lr_schedule" in settings.given:
     return settings
   return settings.replace(lr_schedule="constant", warmup_proportion=0.0)
 
 
-def _of_predictions(settings: RunSettings) -> RunSettings:
+def _of_predictions(settings: Any) -> Any:
   schedule = settings.lr_schedule if "lr_schedule" in settings.given else "continuous"
   temperature = settings.temperature if "temperature" in settings.given else 1.0
   return settings.replace(stage="predictions", lr_schedule=schedule, temperature=temperature)

@@ -39,6 +39,7 @@ from bert.io import installation
 from bert.io.wording import in_one_message
 from bert.model import out_of_memory
 from bert.scripts import flag_groups, on_request, path_flags
+from bert.scripts.settings import Rule, UsageError, at_least
 from bert.tasks import kinds
 
 FLAGS = flags.FLAGS
@@ -62,10 +63,6 @@ _REQUESTS = {
   "version": "version",
   "only_check_args": "only_check_args",
 }
-
-
-class UsageError(ValueError):
-  """The command line is wrong. `run` prints the message and points to `--help`."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -94,20 +91,28 @@ def flag_was_given(name: str) -> bool:
   return FLAGS[name].present > 0
 
 
-def explain_ignored_flags(reasons: dict[str, str] | None = None) -> None:
+def explain_ignored_flags(reasons: dict[str, str]) -> None:
   """Logs one line for each flag that was given and changes nothing, with the reason.
 
   Args:
-    reasons: flag name -> why it has no effect. Flags that the script lacks are skipped. By default
-      the TPU flags that mean nothing in this run.
+    reasons: flag name -> why it has no effect. Flags that the script lacks are skipped.
   """
-  if reasons is None:
-    reasons = dict(flag_groups.IGNORED)
-    if not ("use_tpu" in FLAGS and FLAGS.use_tpu):
-      reasons.update(flag_groups.IGNORED_WITHOUT_TPU)
   for name, reason in reasons.items():
     if name in FLAGS and flag_was_given(name):
       logging.info("Flag --%s has no effect: %s.", name, reason)
+
+
+def check_values(rule: Rule, *names: str) -> None:
+  """Raises a UsageError for the first of these flags that has a value which breaks a rule."""
+  for name in names:
+    value = FLAGS[name].value
+    if value is not None and not rule.is_good(value):
+      raise UsageError(f"--{name}={value}: must be {rule.needed}.")
+
+
+def check_at_least(least: float, *names: str) -> None:
+  """Raises a UsageError for the first of these flags whose value is smaller."""
+  check_values(at_least(least), *names)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from bert import tokenization
 from bert.checkpoints import model_files, model_source
 from bert.model.configuration import BertConfig
 from bert.predicting import load_run
-from bert.scripts import distill_flags, run_distillation, run_settings
-from bert.scripts.command_line import UsageError
+from bert.scripts import distillation_settings, flag_groups, run_distillation
+from bert.scripts.distillation_settings import RecordDistillation
 from bert.scripts.run_distillation import RunDistillation
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.settings import UsageError
 
 # Option of the optimizer -> the flag by which the user chooses it.
 _FLAGS = {
@@ -46,18 +46,18 @@ def find_teacher(path: str | None) -> load_run.Run:
   )
 
 
-def settings_of(teacher: load_run.Run) -> RunSettings:
+def settings_of(teacher: load_run.Run) -> RecordDistillation:
   """Returns the settings of the command line.
 
   Raises:
     UsageError: a flag is missing, or has a value that it cannot have.
   """
-  settings = run_settings.from_flags()
-  distill_flags.check(settings)
+  settings = flag_groups.read(RecordDistillation)
+  distillation_settings.check(settings)
   run_distillation.check_folder(settings, teacher)
   if not settings.init_checkpoint and not settings.bert_config_file:
     settings = settings.replace(init_checkpoint=settings.teacher)
-  distill_flags.check_tinybert(settings)
+  distillation_settings.check_tinybert(settings)
   return settings
 
 
@@ -95,7 +95,7 @@ class CorpusDistillation(RunDistillation):
     if settings.method == "tinybert":
       return tinybert.general_objective(tinybert.Layers(teacher))
     names = ("alpha_ce", "alpha_mlm", "alpha_mse", "alpha_cos", "temperature")
-    weights = {name: settings.values[name] for name in (*names, "restrict_ce_to_mask")}
+    weights = {name: getattr(settings, name) for name in (*names, "restrict_ce_to_mask")}
     return distilbert.objective(teacher, distilbert.Weights(**weights))
 
   def model_options(self, run):

@@ -6,10 +6,10 @@ minute on any machine and needs no network. What the user gives beside the task 
 
 import os
 
-from absl import flags, logging
+from absl import logging
 
 from bert.io import installation
-from bert.scripts import command_line
+from bert.scripts.settings import Settings
 
 SETTINGS = {
   "data_dir": str(installation.SAMPLES / "MRPC"),
@@ -35,10 +35,10 @@ _DECISIVE = (
 )
 
 
-def is_wanted() -> bool:
+def is_wanted(settings: Settings) -> bool:
   """Tells whether the command line says no more than `--task_name=MRPC`."""
-  is_mrpc = (flags.FLAGS.task_name or "").lower() == "mrpc"
-  return is_mrpc and not any(map(command_line.flag_was_given, _DECISIVE))
+  is_mrpc = (settings.get("task_name") or "").lower() == "mrpc"
+  return is_mrpc and settings.given.isdisjoint(_DECISIVE)
 
 
 def made_folder(reason: str) -> str:

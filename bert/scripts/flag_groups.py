@@ -6,15 +6,20 @@
     flag_groups.mark_required(["data_dir"])
 
 Flags are plain absl flags. Their groups are the headings of `--help` (help_text.py), and a set that
-two scripts share may be defined twice. Importing this module defines no flag.
+two scripts share may be defined twice. Scripts that have typed settings (settings.py) define them
+by `define(SettingsClass)`, and get their values by `read`. Importing this module defines no flag.
 """
 
 import contextlib
+import dataclasses
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from absl import flags
+
+from bert.scripts import path_flags
+from bert.scripts.settings import Setting, Settings, kind_of
 
 FLAGS = flags.FLAGS
 
@@ -197,42 +202,62 @@ def script_flags(flag_values: flags.FlagValues = FLAGS) -> list[flags.Flag]:
 
 
 # ---------------------------------------------------------------------------------------------
-# The flags of the original that are about TPUs.
+# Flags of typed settings.
 
-IGNORED = {
-  "master": "a TPU is named by --tpu_name, several machines by TF_CONFIG in the environment",
-  "num_tpu_cores": "all cores of the TPU are used",
+Made = TypeVar("Made", bound=Settings)
+
+
+_DEFINE: dict[type, Callable[..., Any]] = {
+  bool: flags.DEFINE_bool,
+  int: flags.DEFINE_integer,
+  float: flags.DEFINE_float,
+  str: flags.DEFINE_string,
+  list: flags.DEFINE_list,
 }
-IGNORED_WITHOUT_TPU = dict.fromkeys(
-  ("tpu_name", "tpu_zone", "gcp_project"), "it describes a TPU, and --use_tpu is off"
-)
 
 
-def define_tpu_flags(cluster: bool = True) -> None:
-  """Defines the original's TPU flags, in a group of their own.
+def define(*classes: type[Settings]) -> None:
+  """Defines the flags of classes of settings, under their titles."""
+  for settings_class in classes:
+    fields = {field.name: field for field in dataclasses.fields(settings_class)}
+    declared = settings_class.declared()
+    for title, names in settings_class.by_title().items():
+      with flag_group(title):
+        for name in names:
+          _define(name, fields[name], declared[name], kind_of(settings_class, name))
+    mark_required(settings_class.required)
+
+
+def _define(name: str, field: dataclasses.Field, declared: Setting, kind: type) -> None:
+  make = field.default_factory
+  default: Any = field.default if make is dataclasses.MISSING else make()
+  if declared.path:
+    path_flags.define(name, default, declared.help, **dataclasses.asdict(declared.path))
+  elif declared.choices:
+    flags.DEFINE_enum(name, default, list(declared.choices), declared.help)
+  else:
+    _DEFINE[kind](name, default, declared.help)
+
+
+def word_of(name: str, value: Any) -> str:
+  """Returns the word of a command line that gives a setting its value.
+
+  Example:
+    >>> word_of("labels", ["a", "b"]), word_of("do_train", False)
+    ('--labels=a,b', '--do_train=false')
+  """
+  if isinstance(value, bool):
+    value = str(value).lower()
+  return f"--{name}={','.join(value) if isinstance(value, list) else value}"
+
+
+def read(settings_class: type[Made], defaults: Mapping[str, Any] | None = None) -> Made:
+  """Returns the settings of the command line.
 
   Args:
-    cluster: also define `tpu_name`, `tpu_zone` and `gcp_project`, which `extract_features.py`
-      does not have.
+    settings_class: whose flags are defined.
+    defaults: name -> value, in the place of the flags' own defaults.
   """
-  with flag_group("TPU"):
-    flags.DEFINE_bool("use_tpu", False, "Run on a TPU instead of this machine's GPUs or CPU.")
-    if cluster:
-      flags.DEFINE_string(
-        "tpu_name",
-        None,
-        "With --use_tpu: the TPU, by its name or by a grpc:// address. By default the TPU of "
-        "this machine.",
-      )
-      flags.DEFINE_string(
-        "tpu_zone", None, "With --use_tpu: the zone of --tpu_name, if not the default zone."
-      )
-      flags.DEFINE_string(
-        "gcp_project",
-        None,
-        "With --use_tpu: the Google Cloud project of --tpu_name, if not the default project.",
-      )
-    flags.DEFINE_string("master", None, f"Accepted, without effect: {IGNORED['master']}.")
-    flags.DEFINE_integer(
-      "num_tpu_cores", 8, f"Accepted, without effect: {IGNORED['num_tpu_cores']}."
-    )
+  names = [name for name in settings_class.declared() if name in FLAGS]
+  given = {name: FLAGS[name].value for name in names if FLAGS[name].present}
+  return settings_class.made(given, defaults)

@@ -23,8 +23,8 @@ from bert.exporting.model_files import FILES, SAVED_MODEL
 from bert.exporting.model_folder import Described
 from bert.io import atomic_files, filesystem, installation
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import ModelFiles
+from bert.scripts.settings import UsageError
 from bert.tasks import kinds, usage
 from bert.text import tokenizer_kinds
 
@@ -50,7 +50,7 @@ class Wanted(NamedTuple):
   eval_file: str | None = None  # labelled, for the report
 
   @classmethod
-  def of_flags(cls, settings: RunSettings) -> "Wanted":
+  def of_flags(cls, settings: Any) -> "Wanted":
     """Reads the flags.
 
     Raises:
@@ -78,21 +78,19 @@ class Wanted(NamedTuple):
     """See `of_flags`."""
     names = ",".join(self.formats)
     if unknown := [name for name in self.formats if name not in FORMATS]:
-      raise command_line.UsageError(
-        f"--format={unknown[0]}: must be one or several of {', '.join(FORMATS)}."
-      )
+      raise UsageError(f"--format={unknown[0]}: must be one or several of {', '.join(FORMATS)}.")
     if not self.formats:
-      raise command_line.UsageError(f"--format is empty: give some of {', '.join(FORMATS)}.")
+      raise UsageError(f"--format is empty: give some of {', '.join(FORMATS)}.")
     for flag in ("int8", "float16", "eval_file"):
       if getattr(self, flag) and not self.others:
-        raise command_line.UsageError(
+        raise UsageError(
           f"--{flag} is for other formats than --format={names}, whose models are float32: add "
           "onnx or litert."
         )
     if self.float16 and not any("float16" in FILES[name] for name in self.others):
-      raise command_line.UsageError(f"--float16 is for litert; --format={names} has no such model.")
+      raise UsageError(f"--float16 is for litert; --format={names} has no such model.")
     if self.eval_file and not filesystem.is_file(self.eval_file):
-      raise command_line.UsageError(f"--eval_file={self.eval_file} does not exist.")
+      raise UsageError(f"--eval_file={self.eval_file} does not exist.")
     for name in self.others:
       _WRITERS[name][0]()
 
@@ -110,11 +108,11 @@ def check_folder(export_dir: str, wanted: Wanted) -> None:
   if not export_dir or not os.path.exists(export_dir):
     return
   if not os.path.isdir(export_dir):
-    raise command_line.UsageError(f"--export_dir={export_dir} is a file: give a folder.")
+    raise UsageError(f"--export_dir={export_dir} is a file: give a folder.")
   names = sorted(os.listdir(export_dir))
   foreign = [name for name in names if name not in _OWN]
   if wanted.others and foreign:
-    raise command_line.UsageError(
+    raise UsageError(
       f"--export_dir={export_dir} holds {foreign[0]}, which is not of an export: the folder is "
       "replaced as a whole. Give another --export_dir."
     )
@@ -123,7 +121,7 @@ def check_folder(export_dir: str, wanted: Wanted) -> None:
   for name in (*FORMATS, *(_SAVED_MODELS if wanted.others else ())):
     if name in names and name not in renewed:
       what = f"--format={','.join([*wanted.formats, name])}, " if name in FORMATS else ""
-      raise command_line.UsageError(
+      raise UsageError(
         f"--export_dir={export_dir} holds {name}/, which this export would not renew. Give {what}"
         "another --export_dir, or remove that folder."
       )
@@ -151,7 +149,7 @@ def export(
     OSError: a file cannot be read or written.
   """
   if wanted.eval_file and model.kind is None:
-    raise command_line.UsageError(
+    raise UsageError(
       f"--eval_file={wanted.eval_file}: {checkpoint} was not fine-tuned for a task, so there is "
       "nothing to score. Omit it."
     )
@@ -225,9 +223,7 @@ def export_task_model(export_dir: str, model: Described, checkpoint: str) -> Non
   from bert.exporting import saved_models
 
   if model.kind is None:
-    raise command_line.UsageError(
-      f"--task_model: {checkpoint} was not fine-tuned for a task. Omit the flag."
-    )
+    raise UsageError(f"--task_model: {checkpoint} was not fine-tuned for a task. Omit the flag.")
   path = os.path.join(export_dir, "task")
   if reads_strings(model):
     model.kind.model_class().from_description(model).export(path, checkpoint)
@@ -306,7 +302,7 @@ def _graph_of(model: Described, checkpoint: str):
   return graph
 
 
-def describe(settings: RunSettings, config: BertConfig, with_head: bool = True) -> Described:
+def describe(settings: ModelFiles, config: BertConfig, with_head: bool = True) -> Described:
   """Says what is known of the model of a run's settings.
 
   Args:

@@ -14,8 +14,8 @@ from absl import logging
 
 from bert.checkpoints import label_map, model_files
 from bert.checkpoints.load_report import abbreviate
-from bert.scripts import command_line
 from bert.scripts.run_settings import RunSettings
+from bert.scripts.settings import UsageError
 from bert.tasks import kinds, label_counts
 
 
@@ -53,7 +53,7 @@ def of_settings(settings: RunSettings, kind: str | None = None) -> ModelLabels |
   facts = reading.read_facts(prefix)
   theirs = kinds.of_facts(facts)
   if kind and theirs and theirs.name != kind:
-    raise command_line.UsageError(
+    raise UsageError(
       f"{prefix} is a model of {_script(theirs)}, not of {_script(kinds.find(kind))}: its outputs "
       f"mean something else. Evaluate it with {_script(theirs)}, or train it with --do_train."
     )
@@ -91,7 +91,7 @@ def in_order(
     return labels
   both = f"the labels {abbreviate(model.labels, 20)}, this run {abbreviate(labels, 20)}"
   if not fits:
-    raise command_line.UsageError(
+    raise UsageError(
       f"The model in {model.folder} has {both}, so its head does not fit. Evaluate data with the "
       "model's labels, or train it with --do_train."
     )

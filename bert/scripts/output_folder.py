@@ -14,8 +14,9 @@ from bert.checkpoints.bundle_files import STEP_NAME
 from bert.io import atomic_files
 from bert.io.wording import counted
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, seeds
+from bert.scripts import run_states
 from bert.scripts.run_settings import RunSettings
+from bert.scripts.settings import UsageError
 from bert.training import distribution
 
 
@@ -63,8 +64,8 @@ def locked_output_dir(settings: RunSettings) -> Iterator[RunSettings]:
 
 def _check_single(output_dir: str) -> None:
   """Refuses the folder of `--num_runs`, whose runs have folders of their own."""
-  if made := seeds.of_folder(output_dir):
-    raise command_line.UsageError(
+  if made := run_states.seeds_of(output_dir):
+    raise UsageError(
       f"--output_dir={output_dir} holds {counted(len(made), 'run')} of --num_runs. To go on with "
       f"one of them, give its folder, such as {os.path.join(output_dir, f'seed_{made[0]}')}; to "
       "report them again, --num_runs; else another --output_dir."
@@ -131,7 +132,7 @@ def check_same_model(output_dir: str, fingerprint: Mapping, ignored: Sequence[st
   resumption.check_same_run(finding.latest(output_dir), fingerprint, ignored)
 
 
-def check_same_task(settings: RunSettings, config: BertConfig, tokenizer) -> None:
+def check_same_task(settings: Any, config: BertConfig, tokenizer) -> None:
   """Refuses a folder of another model or task before any data are read (ResumeMismatchError)."""
   fingerprint = model_fingerprint(
     config,
@@ -169,14 +170,13 @@ def nothing_trained(settings: RunSettings, informative: Mapping) -> str:
   of_results = {name: value for name, value in informative.items() if name in _OF_RESULTS}
   if used := resumption.differences(saved, of_results):
     without_effect += f" In the results, not in flags.json of the training: {'; '.join(used)}."
-  length = "num_train_epochs" if "num_train_epochs" in settings else "num_train_steps"
-  patience = settings.get("early_stopping_patience")
+  length, patience = settings.length_name, settings.early_stopping_patience
   or_patience = f" and --early_stopping_patience={patience}" if patience else ""
   return (
     f"NOTHING WAS TRAINED: --output_dir={settings.output_dir} holds a finished run, {newest}, and "
     f"all results are those of its weights.{without_effect} To train anew, give another "
     f"--output_dir; to train this one for longer, raise "
-    f"--{length}={settings.values[length]:g}{or_patience}."
+    f"--{length}={getattr(settings, length):g}{or_patience}."
   )
 
 
@@ -201,7 +201,7 @@ def checkpoint_to_use(settings: RunSettings) -> str | None:
   """
   from bert.checkpoints import finding
 
-  named = settings.get("init_checkpoint") or ""
+  named = settings.init_checkpoint or ""
   is_step = bool(STEP_NAME.match(os.path.basename(named)))
   places = model_files.run_folder_of(named), settings.output_dir
   if is_step and not settings.do_train and len(set(map(os.path.realpath, places))) == 1:

@@ -18,7 +18,7 @@ from bert.pretraining import record_checks
 from bert.pretraining.record_checks import RecordFormat
 from bert.pretraining.record_settings import room_for_masks
 from bert.scripts import command_line
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.pretraining_settings import PretrainingSettings
 
 # Of a model, beside its configuration or the records that were made with it.
 _VOCABULARIES = (
@@ -46,8 +46,8 @@ def find_files(flag: str, patterns: str) -> list[str]:
 
 
 def with_masks_of_records(
-  settings: RunSettings, bert_config: BertConfig, files: Sequence[str]
-) -> RunSettings:
+  settings: PretrainingSettings, bert_config: BertConfig, files: Sequence[str]
+) -> PretrainingSettings:
   """Returns the settings of a model that learns masked words alone: masks as in the records.
 
   Where `--dynamic_masking` is not given, masks are drawn while reading if the first record has
@@ -69,7 +69,9 @@ def with_masks_of_records(
   return settings
 
 
-def with_vocabulary_of_records(settings: RunSettings, files: Sequence[str]) -> RunSettings:
+def with_vocabulary_of_records(
+  settings: PretrainingSettings, files: Sequence[str]
+) -> PretrainingSettings:
   """Finds `--vocab_file` beside the configuration or the records, if it is not given.
 
   With it the folder of the run is a model that every script reads. It is the vocabulary of the
@@ -91,7 +93,9 @@ def with_vocabulary_of_records(settings: RunSettings, files: Sequence[str]) -> R
   return settings
 
 
-def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_config: BertConfig):
+def masking_of(
+  settings: PretrainingSettings, vocab: Mapping[str, int] | None, bert_config: BertConfig
+):
   """Returns the `dynamic_masking.Masking` of `--dynamic_masking`.
 
   The arguments are those of `Records`.
@@ -120,11 +124,11 @@ def masking_of(settings: RunSettings, vocab: Mapping[str, int] | None, bert_conf
     raise ValueError(f"--vocab_file={settings.vocab_file}: {error}") from None
 
 
-def _drawn_by(settings: RunSettings, bert_config: BertConfig) -> str | None:
+def _drawn_by(settings: PretrainingSettings, bert_config: BertConfig) -> str | None:
   """Returns what says that masks are drawn while reading, if it is not the user's flag."""
   if bert_config.family.has_generator:
     return f"a model of {bert_config.family.title}"
-  if command_line.flag_was_given("dynamic_masking") or not settings.dynamic_masking:
+  if "dynamic_masking" in settings.given or not settings.dynamic_masking:
     return None
   return f"a model of {bert_config.family.title}"
 
@@ -138,7 +142,7 @@ class Records:
 
   def __init__(
     self,
-    settings: RunSettings,
+    settings: PretrainingSettings,
     bert_config: BertConfig,
     vocab: Mapping[str, int] | None,
     train_files: Sequence[str],

@@ -14,8 +14,8 @@ from bert.checkpoints import model_files
 from bert.io.wording import counted
 from bert.predicting import load_run
 from bert.scripts import run_states, student_files
-from bert.scripts.command_line import UsageError
 from bert.scripts.run_settings import RunSettings
+from bert.scripts.settings import UsageError
 from bert.scripts.steps import Run, Teaching
 
 
@@ -56,7 +56,7 @@ class RunDistillation(Teaching):
     """That of the teacher's weights, wherever they lie."""
     return run_states.identity_of_weights(self.teacher.prefix)
 
-  def facts(self, settings: RunSettings) -> dict[str, Any]:
+  def facts(self, settings: Any) -> dict[str, Any]:
     """Returns the method and the teacher's weights."""
     return {"distillation": settings.method, "teacher": self.identity}
 

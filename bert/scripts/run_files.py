@@ -93,7 +93,7 @@ def _write(settings, config, labels, example) -> list[str]:
   if example:
     contents[usage.FILE] = _json(example)
   if trains or not has_checkpoint:
-    contents |= {FLAGS: _json(settings.flag_values), VERSIONS: _json(versions())}
+    contents |= {FLAGS: _json(settings.recorded), VERSIONS: _json(versions())}
     if typed := command_line.typed():
       contents[COMMAND] = f"{typed}\n".encode()
   new = [path for name in contents if not os.path.lexists(path := settings.path(name))]
@@ -118,7 +118,7 @@ def _state_of(settings: RunSettings) -> tuple[bool, bool]:
 def _check_removed_flags(settings: RunSettings) -> None:
   """Refuses to resume a training that used a flag of an earlier version which decided its steps."""
   values = json_files.read_if_there(settings.path(FLAGS), "Remove it.")
-  if used := on_request.module("unknown").removed_from_training(values, settings):
+  if used := on_request.module("unknown").removed_from_training(values, settings.recorded):
     raise command_line.UsageError(
       f"{settings.output_dir} was trained with flags that were removed since, so its training "
       f"cannot continue. Its model can still be evaluated, used and exported. {' '.join(used)}"
@@ -127,7 +127,7 @@ def _check_removed_flags(settings: RunSettings) -> None:
 
 def _of_model(settings, config, labels) -> dict[str, bytes]:
   contents = {CONFIG: _config(settings, config)}
-  if vocab_file := settings.get("vocab_file"):
+  if vocab_file := settings.vocab_file:
     contents |= tokenizer_kinds.kept_files(vocab_file)
   if labels:
     contents[label_map.NAME] = label_map.to_json(labels).encode()
@@ -136,7 +136,7 @@ def _of_model(settings, config, labels) -> dict[str, bytes]:
 
 def _config(settings, config) -> bytes:
   """The user's file as it is, since `--output_dir` may be its folder; of transformers' our form."""
-  path = settings.get("bert_config_file")
+  path = settings.bert_config_file
   if not path or formats.describes_model(path):
     return config.to_json_string().encode()
   content = filesystem.read_bytes(path)

@@ -13,8 +13,9 @@ from typing import Any
 
 from bert.checkpoints import formats, model_source
 from bert.io import atomic_files, filesystem, json_files
-from bert.scripts.run_settings import RunSettings
-from bert.scripts.seeds import STATE_FILE
+from bert.scripts.run_settings import ModelFiles
+
+STATE_FILE = "run.json"
 
 # Flags that decide where files are and how often something is written, but change no result. The
 # model's files count by their content.
@@ -36,6 +37,15 @@ def read_state(folder: str) -> dict:
   A ValueError says that it is damaged.
   """
   return json_files.read_if_there(os.path.join(folder, STATE_FILE), f"Remove {folder}.")
+
+
+def seeds_of(folder: str) -> list[int]:
+  """Lists the seeds of the runs that `--num_runs` has made in a folder; [] if it is no such one."""
+  try:
+    seeds = read_state(folder).get("seeds")
+  except (OSError, ValueError):  # Any other program's run.json.
+    return []
+  return seeds if isinstance(seeds, list) else []
 
 
 def write_state(folder: str, **state) -> None:
@@ -97,7 +107,7 @@ def identity_of_weights(init_checkpoint: str | None) -> str | None:
   raise ValueError(f"--init_checkpoint={init_checkpoint} has no checkpoint (no .index file).")
 
 
-def identities_of_model(settings: RunSettings) -> dict[str, str | None]:
+def identities_of_model(settings: ModelFiles) -> dict[str, str | None]:
   """Returns the content of the model's files, which is part of a run's settings."""
   return {
     "bert_config": identity([settings.bert_config_file]),

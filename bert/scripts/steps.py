@@ -18,8 +18,9 @@ from absl import logging
 from bert.io import installation
 from bert.model.configuration import BertConfig
 from bert.predicting.known_rows import KnownRows
-from bert.scripts import command_line, on_request, output_folder, result_files, run_files
+from bert.scripts import on_request, output_folder, result_files, run_files
 from bert.scripts.run_settings import RunSettings
+from bert.scripts.settings import UsageError
 from bert.training import distribution, hardware
 
 
@@ -36,7 +37,7 @@ class Teaching:
   informative: tuple[str, ...] = ()
   ignored_in_eval: tuple[str, ...] = ()
 
-  def resolve(self, settings: RunSettings) -> RunSettings:
+  def resolve(self, settings: Any) -> Any:
     """Returns the settings with the files of the model that learns."""
     return settings
 
@@ -87,12 +88,12 @@ class Run:
 
   def __init__(
     self,
-    settings: RunSettings,
+    settings: Any,
     bert_config: BertConfig,
     tokenizer: Any = None,
     teaching: Teaching | None = None,
   ):
-    self.settings = settings
+    self.settings: Any = settings
     self.bert_config = bert_config
     self.tokenizer = tokenizer
     self.teaching = teaching or Teaching()
@@ -123,7 +124,7 @@ class Run:
       self.use(checkpoint_path)
     if self.settings.do_export:
       distribution.on_chief(self._export, checkpoint_path)
-    if self.settings.get("report") and self.is_reported:
+    if self.settings.report and self.is_reported:
       write = on_request.module("report").write_at_end
       distribution.on_chief(write, self.settings, self.example_passes(), self.known_rows)
     # At the end, where it is read; what was logged meanwhile has scrolled away.
@@ -181,12 +182,12 @@ class Run:
 
   def _check_best_metric(self) -> None:
     """Raises a UsageError where the first evaluation would not find the metric."""
-    metric, names = self.settings.get("best_metric"), list(self.metric_names())
+    metric, names = self.settings.best_metric, list(self.metric_names())
     if metric is None or metric in names or not self.settings.eval_every_steps:
       return
     near = difflib.get_close_matches(metric, names, n=1, cutoff=0.5)
     question = f" Did you mean {near[0]}?" if near else ""
-    raise command_line.UsageError(
+    raise UsageError(
       f"--best_metric={metric} is no result of this task.{question} Results: {', '.join(names)}."
     )
 
@@ -207,13 +208,13 @@ class Run:
     )
 
   def _informative(self) -> dict[str, Any]:
-    return {name: self.settings.values[name] for name in self.informative}
+    return {name: getattr(self.settings, name) for name in self.informative}
 
   def _create_estimator(self, fingerprint: Mapping):
     from bert.training.estimator import Estimator
 
     sizes = [f"{mode}_batch_size" for mode in ("train", "eval", "predict")]
-    params = {name: self.settings.values[name] for name in sizes if name in self.settings}
+    params = {name: size for name in sizes if (size := getattr(self.settings, name)) is not None}
     config = self.settings.run_config(fingerprint, self._informative())
     return Estimator(self.model_fn(), config, params)
 
@@ -246,7 +247,7 @@ class Run:
       higher_is_better=not result_files.is_error(metric),
       patience=self.settings.early_stopping_patience,
       keep_best=self.settings.keep_best,
-      steps=self.settings.get("max_eval_steps"),
+      steps=self.settings.max_eval_steps,
     )
 
   def evaluate_on(
@@ -265,7 +266,7 @@ class Run:
     log_sizes(sizes, self.settings.eval_batch_size)
     results = self.estimator.evaluate(
       input_fn=input_fn,
-      steps=self.settings.get("max_eval_steps"),
+      steps=self.settings.max_eval_steps,
       checkpoint_path=checkpoint_path,
       name=name,
       on_rows=on_rows,

@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Any
 
 from absl import logging
 
@@ -9,14 +10,13 @@ from bert import families
 from bert.checkpoints import model_files, model_source, numpy_writer
 from bert.io import atomic_files, json_files
 from bert.model.configuration import BertConfig
-from bert.scripts import distill_flags, run_files, run_states
-from bert.scripts.command_line import UsageError
-from bert.scripts.run_settings import RunSettings
+from bert.scripts import distillation_settings, run_files, run_states
+from bert.scripts.settings import UsageError
 
 STUDENT = "student"
 
 
-def write_student(settings: RunSettings) -> RunSettings:
+def write_student(settings: Any) -> Any:
   """Writes the student that `--num_hidden_layers` or `--student_layers` asks for.
 
   From a BERT, `--method=distilbert` makes a DistilBERT.
@@ -34,7 +34,7 @@ def write_student(settings: RunSettings) -> RunSettings:
   path = model_source.local_path(settings.init_checkpoint)
   prefix = finding.find_checkpoint(path)
   config = BertConfig.from_json_file(model_files.need_config(path))
-  layers = distill_flags.layers_of(settings)
+  layers = distillation_settings.layers_of(settings)
   count = settings.num_hidden_layers
   if layers is None and count > config.num_hidden_layers:
     raise UsageError(

@@ -20,8 +20,9 @@ from absl import logging
 from bert.io import atomic_files, json_files
 from bert.io.table_columns import TableReader
 from bert.io.tables import DataError, Row, is_json_lines, read_table, row_writer
-from bert.scripts import command_line, run_states
-from bert.scripts.run_settings import RunSettings
+from bert.scripts import run_states
+from bert.scripts.run_settings import FineTuningSettings
+from bert.scripts.settings import UsageError
 from bert.tasks import shared_texts, user_tables
 from bert.tasks.user_tables import SPLIT_RECORD
 from bert.training import distribution
@@ -31,31 +32,31 @@ _FOLDER = "split"
 _BINS = 10  # of numbers, whose shares are the same in all parts
 
 
-def check(task_class: Any, settings: RunSettings) -> None:
+def check(task_class: Any, settings: FineTuningSettings) -> None:
   """Raises a UsageError where `--data_dir` is a table, but the task does not divide one."""
-  path = settings.get("data_dir") or ""
+  path = settings.data_dir or ""
   if user_tables.is_table(path) and not _divides(task_class, settings):
-    raise command_line.UsageError(
+    raise UsageError(
       f"--data_dir={path} is a file. Give the folder that holds it, in which the files have the "
       "names of the task; a table of your own is read by --task_name=csv."
     )
 
 
-def _divides(task_class: Any, settings: RunSettings) -> bool:
+def _divides(task_class: Any, settings: FineTuningSettings) -> bool:
   """Tells whether the files of a task are tables of the user's own."""
   is_own = (settings.get("task_name") or "csv").lower() == "csv"
   return is_own and "jsonl" in task_class.file_endings
 
 
 def with_split(
-  task_class: Any, settings: RunSettings, config: Any = None, tokenizer: Any = None
-) -> RunSettings:
+  task_class: Any, settings: FineTuningSettings, config: Any = None, tokenizer: Any = None
+) -> FineTuningSettings:
   """Returns the settings; where `--data_dir` is a table, with the folder of its split.
 
   Raises:
     DataError: the table is malformed or too small, or not the one that was divided here.
   """
-  if not user_tables.is_table(settings.get("data_dir") or ""):
+  if not user_tables.is_table(settings.data_dir or ""):
     return settings
   folder = distribution.on_chief(_find_or_write, task_class, settings, config, tokenizer)
   return settings.replace(data_dir=folder) if folder else settings
@@ -120,7 +121,9 @@ def _record_in(folder: str) -> dict[str, Any]:
   return json_files.read_if_there(os.path.join(folder, SPLIT_RECORD), f"Remove {folder}.")
 
 
-def _divided(task: Any, settings: RunSettings) -> tuple[list[str], dict[str, list[Row]], int]:
+def _divided(
+  task: Any, settings: FineTuningSettings
+) -> tuple[list[str], dict[str, list[Row]], int]:
   """Returns header ([] without one), part -> rows, and the number of rows with equal texts.
 
   Rows of training are in random order: those of a table are often sorted.
@@ -144,7 +147,7 @@ def _divided(task: Any, settings: RunSettings) -> tuple[list[str], dict[str, lis
   return list(map(str, rows[0])), parts, len(keys) - len(set(keys))
 
 
-def _rows_of(examples: Sequence[Any], settings: RunSettings) -> list[Row]:
+def _rows_of(examples: Sequence[Any], settings: FineTuningSettings) -> list[Row]:
   """Returns the header, empty without one, and the row of each example."""
   path = settings.data_dir
   rows = read_table(path, TableReader(skip_bad_rows=True).on_bad_row)

@@ -10,7 +10,8 @@ from absl import logging
 from bert import tokenization
 from bert.io import filesystem
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, run_settings, table_split
+from bert.scripts import table_split
+from bert.scripts.settings import UsageError, kind_of
 from bert.tasks import kinds
 
 
@@ -69,23 +70,22 @@ def reader_of(values: Mapping[str, Any]) -> Callable[..., Any]:
   return make_task
 
 
-def _settings(task_class: Any, values: Mapping[str, Any]) -> run_settings.RunSettings:
+def _settings(task_class: Any, values: Mapping[str, Any]) -> Any:
   """Returns the settings of a task's script; numbers may be given as text."""
-  with flag_groups.defined_flags(task_class.define_flags):
-    command_line.parse(["task.py"])
-    settings = run_settings.from_flags()
-  found = {name: value for name, value in values.items() if name in settings}
+  settings = task_class.settings_class()
+  own = settings.values
+  found = {name: value for name, value in values.items() if name in own}
   for name, value in found.items():
-    if isinstance(settings.values[name], int) and isinstance(value, str):
-      found[name] = int(value) if value.lstrip("-").isdecimal() else settings.values[name]
+    if kind_of(type(settings), name) is int and isinstance(value, str):
+      found[name] = int(value) if value.lstrip("-").isdecimal() else own[name]
   return settings.replace(**found)
 
 
-def _reading(settings: run_settings.RunSettings, eval_file: str) -> dict[str, Any]:
+def _reading(settings: Any, eval_file: str) -> dict[str, Any]:
   """Returns the settings of a run whose labelled set is a file."""
-  if "predict_file" in settings:
+  if "predict_file" in settings.values:
     return {"predict_file": eval_file, "do_predict": True, "do_eval": False}
-  if "dev_file" in settings:
+  if "dev_file" in settings.values:
     return {"dev_file": eval_file}
   folder, name = os.path.split(os.path.abspath(eval_file))
   if not name.startswith("dev") or not filesystem.is_file(eval_file):
@@ -95,10 +95,10 @@ def _reading(settings: run_settings.RunSettings, eval_file: str) -> dict[str, An
 
 def labelled_set(task: Any) -> Any:
   """Reads the main labelled set; questions to evaluate are those to predict."""
-  return task.data_sets("test" if "predict_file" in task.settings else "dev")[0]
+  return task.data_sets("test" if "predict_file" in task.settings.values else "dev")[0]
 
 
-class NoItemError(command_line.UsageError):
+class NoItemError(UsageError):
   """A task does not say what a `Predictor` takes of its examples."""
 
 
@@ -119,7 +119,7 @@ def item_of(task: Any, example: Any) -> dict[str, Any]:
       "and its gold label"
     ) from None
   except (TypeError, ValueError) as error:
-    raise command_line.UsageError(
+    raise UsageError(
       f"{name}.view returns {error}: return two values, a dict with text_a and text_b, and the "
       "gold label."
     ) from None
@@ -143,7 +143,7 @@ def items_of(
   try:
     return [item_of(task, example) for example in examples]
   except NoItemError as error:
-    raise command_line.UsageError(f"{where}{error}{otherwise}.") from None
+    raise UsageError(f"{where}{error}{otherwise}.") from None
 
 
 def scores_of(

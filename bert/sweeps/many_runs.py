@@ -20,17 +20,14 @@ from bert.io import filesystem
 from bert.io.wording import counted
 from bert.reports.runs import Runs
 from bert.scripts import (
-  command_line,
   flag_groups,
   output_folder,
-  path_flags,
+  resolution,
   run_files,
-  run_settings,
   run_states,
   run_subject,
-  seeds,
 )
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import FineTuningSettings
 from bert.sweeps import parallel_processes, sweep
 from bert.sweeps.outcomes import Run
 from bert.sweeps.sweep import Sweep
@@ -50,7 +47,7 @@ _NOT_PASSED_ON = {
 _PARTS_OF_DATA_FILES = ("train", "dev", "val")
 
 
-def main(script: str, settings: RunSettings, defaults: Mapping[str, Any]) -> int:
+def main(script: str, settings: FineTuningSettings, defaults: Mapping[str, Any]) -> int:
   """Makes the runs, or what is left of them, and reports.
 
   Args:
@@ -87,53 +84,48 @@ def check_folder(output_dir: str) -> None:
     )
 
 
-def _with_files(settings: RunSettings) -> RunSettings:
+def _with_files(settings: FineTuningSettings) -> FineTuningSettings:
   """Fetches model and data now, once, and not in each of several processes side by side."""
-  settings = run_settings.with_model_files(settings)
-  command_line.check_required(settings.values)
-  if settings.get("data_dir") == "download":
+  settings = resolution.with_model_files(settings)
+  settings.check_required()
+  if settings.data_dir == "download":
     from bert.tasks import public_data  # which talks to the network
 
-    folder = public_data.download_task_data(settings.task_name)
+    folder = public_data.download_task_data(settings.get("task_name"))
     settings = settings.replace(data_dir=folder)
   return settings
 
 
-def _flags_of_runs(settings: RunSettings, defaults: Mapping[str, Any]) -> list[str]:
+def _flags_of_runs(settings: FineTuningSettings, defaults: Mapping[str, Any]) -> list[str]:
   """Collects the words of the command line that each run gets as they are."""
-  words = []
-  for flag in flag_groups.script_flags():
-    if flag.name in _NOT_PASSED_ON:
-      continue
-    if flag.name == "data_dir" and settings.data_dir:  # also the split that all runs share
-      words.append(f"--data_dir={settings.data_dir}")
-    elif command_line.flag_was_given(flag.name):
-      words.append(flag.serialize())
-    elif flag.name in defaults:
-      words.append(f"--{flag.name}={defaults[flag.name]}")
-  return [word for word in words if word]
+  passed_on = {*settings.given, *defaults, *(["data_dir"] if settings.data_dir else [])}
+  return [
+    flag_groups.word_of(name, value)
+    for name, value in settings.values.items()
+    if name in passed_on - _NOT_PASSED_ON and value is not None
+  ]
 
 
-def plan(settings: RunSettings) -> list[Run]:
+def plan(settings: FineTuningSettings) -> list[Run]:
   """Plans the runs of the command line, in the order of their seeds."""
-  known = {flag.name: flag for flag in flag_groups.script_flags()}
+  declared = type(settings).declared()
   shared = {
     name: value
     for name, value in settings.values.items()
-    if name in known and not path_flags.is_path(known[name]) and name not in run_states.NO_SETTINGS
+    if not declared[name].path and name not in run_states.NO_SETTINGS
   }
   shared |= run_states.identities_of_model(settings)
   shared["data"] = run_states.identity(_data_files(settings))
   return [
     Run(seed, os.path.join(settings.output_dir, f"seed_{seed}"), {**shared, "seed": seed})
-    for seed in seeds.of_settings(settings)
+    for seed in settings.seeds
   ]
 
 
-def _data_files(settings: RunSettings) -> list[str]:
+def _data_files(settings: FineTuningSettings) -> list[str]:
   """Lists the files that runs train and evaluate on, as far as their names show it."""
   found = [settings.get(f"{name}_file") for name in ("train", "dev", "predict")]
-  if folder := settings.get("data_dir"):
+  if folder := settings.data_dir:
     names = sorted(filesystem.list_folder(folder))
     names = [name for name in names if any(part in name.lower() for part in _PARTS_OF_DATA_FILES)]
     found += [os.path.join(folder, name) for name in names]
@@ -147,7 +139,7 @@ def _data_files(settings: RunSettings) -> list[str]:
 class ManyRuns(Sweep):
   """Makes the runs, compares them, and exports the best one."""
 
-  def __init__(self, script: str, settings: RunSettings, flags_of_runs: Sequence[str]):
+  def __init__(self, script: str, settings: FineTuningSettings, flags_of_runs: Sequence[str]):
     """Starts nothing; see `main`. The settings have the model's files."""
     super().__init__(
       plan(settings),
@@ -191,7 +183,7 @@ class ManyRuns(Sweep):
     if self.num_made:
       repeat_warnings(next(iter(self.outcomes)).folder)
     best = self.best_run()
-    if not best or not self._settings.get("do_export"):
+    if not best or not self._settings.do_export:
       return
     target = f"--export_dir={self._settings.export_dir}"
     folder = best.run.folder

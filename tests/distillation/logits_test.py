@@ -11,7 +11,7 @@ from bert.distillation import logits
 from bert.distillation.methods import Step
 from bert.fine_tuning.task import Task
 from bert.model.task_head import Head
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import SplitSettings
 from bert.tasks.classification import InputExample, label_id
 
 
@@ -79,7 +79,7 @@ def test_numbers_of_each_text_or_token_without_padding(rows, shape):
   student, teacher = (np.float32(each).ravel()[: np.prod(shape)].reshape(shape) for each in rows)
   mask = np.array([[1, 1, 1, 0], [1, 0, 0, 0]])
   step = Step({"input_mask": tf.constant(mask)}, {"x": tf.constant(student)}, None, None)
-  loss = Numbers(RunSettings({})).distillation_loss(logits.Comparison(step, {"x": teacher}, 2.0))
+  loss = Numbers(SplitSettings()).distillation_loss(logits.Comparison(step, {"x": teacher}, 2.0))
   expected = (student - teacher) ** 2
   if Numbers.head_class.per_token:
     expected = expected[mask == 1]
@@ -95,7 +95,7 @@ def learned(outputs, taught, features, label_losses, **settings):
 def test_tags_are_learned_of_words_alone(rows):
   student, teacher = (x.astype(np.float32) for x in rows)
   mask = np.array([[0, 1, 1, 0], [0, 1, 0, 0]])
-  task = run_ner.Tagging(RunSettings({"label_scheme": "bio", "model_scheme": None}))
+  task = run_ner.Tagging(run_ner.NerSettings())
   found = learned(
     {"logits": student},
     {"logits": teacher},

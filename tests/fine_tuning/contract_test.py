@@ -11,7 +11,7 @@ import pytest
 from bert.fine_tuning.task import Task
 from bert.model.task_head import Head
 from bert.predicting.predictor import Predictor
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import FineTuningSettings
 from bert.tasks import kinds
 from tests.kit import every_script, own_tasks
 from tests.kit.script_runs import (
@@ -63,7 +63,7 @@ def flags(name, files, tmp_path, monkeypatch) -> dict:
   else:
     values = every_script.flags(kinds.find(name).script, files, tmp_path)
     values = {flag: value for flag, value in values.items() if not flag.startswith("do_")}
-  monkeypatch.setattr(RunSettings, "planned", lambda self, *_: self.with_steps(3, 0))
+  monkeypatch.setattr(FineTuningSettings, "planned", lambda self, *_: self.with_steps(3, 0))
   return {**values, "train_batch_size": 64, "output_dir": tmp_path / "out"}
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from bert.fine_tuning import engine
 from bert.fine_tuning.task import DataSet, Task
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import SplitSettings
 from bert.tokenization import FullTokenizer
 from tests.kit.tokenizer_definition import write_vocab
 
@@ -15,7 +15,7 @@ class TinyRun(engine.FineTuning):
   def __init__(self, tmp_path, **values):
     defaults = dict.fromkeys(("do_train", "do_eval", "do_predict"), False)
     values = {"output_dir": str(tmp_path), "shows_examples": True, **defaults, **values}
-    super().__init__(Task, RunSettings(values), None, None)
+    super().__init__(Task, SplitSettings(**values), None, None)
     self.taken = []
 
   def _evaluate(self, checkpoint_path):
@@ -60,7 +60,7 @@ def test_every_task_warns_when_it_writes_its_records(tmp_path, caplog):
   vocab_file = write_vocab(tmp_path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n")
   values = {"output_dir": str(tmp_path), "max_seq_length": 8, "use_tpu": False}
   values |= {"do_train": True, "shows_examples": False}
-  run = engine.FineTuning(Texts, RunSettings(values), None, FullTokenizer(vocab_file))
+  run = engine.FineTuning(Texts, SplitSettings(**values), None, FullTokenizer(vocab_file))
   for split, text in (("train", "кот"), ("dev", "the the")):
     run._write(DataSet(split, [text]))
     run._write(DataSet(split, [text]))

@@ -15,7 +15,7 @@ from bert.fine_tuning.task import DataSet, Task
 from bert.model.configuration import BertConfig
 from bert.model.task_head import Head
 from bert.scripts.command_line import UsageError
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import SplitSettings
 from bert.tasks import kinds
 from tests.kit import own_tasks
 from tests.kit.script_runs import results_in
@@ -38,7 +38,7 @@ def error_of(stars, model, of_task=None, of_head=None) -> str:
   """What is said of the task of `stars.py` with other attributes."""
   head = type("OtherHead", (stars.StarsHead,), of_head or {})
   task_class = type("Other", (stars.Stars,), {"head_class": head, **(of_task or {})})
-  task = task_class(RunSettings({"max_seq_length": 16, "report": True}), *model)
+  task = task_class(SplitSettings(max_seq_length=16), *model)
   examples = [stars.Review(str(n), "it was good film", "", 5.0) for n in range(3)]
   own_task_checks.check_methods(task)
   own_task_checks.check_examples(task, DataSet("train", examples))

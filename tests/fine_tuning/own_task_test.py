@@ -13,9 +13,9 @@ from bert.fine_tuning import engine
 from bert.fine_tuning.task import Task
 from bert.predicting import load_run
 from bert.predicting.predictor import Predictor
-from bert.scripts import distill_flags
+from bert.scripts import distillation_settings
 from bert.scripts.command_line import UsageError
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import SplitSettings
 from bert.tasks import kinds
 from tests.kit import own_tasks
 from tests.kit.event_files import series_in
@@ -116,7 +116,7 @@ def test_a_bad_row_is_named(name, flags, tmp_path):
 @pytest.mark.ci
 def test_it_teaches_a_student(name, flags, trained, tmp_path, monkeypatch):
   """distill.py takes the task's flags from its file, and its loss from the problem type."""
-  assert distill_flags.script_of(["distill.py", f"--teacher={trained}"]) == str(FILES[name])
+  assert distillation_settings.script_of(["distill.py", f"--teacher={trained}"]) == str(FILES[name])
   values = {"teacher": trained, "data_dir": flags["data_dir"], "num_hidden_layers": 1}
   values |= {"do_train": True, "do_eval": True, "learning_rate": 0.01, "train_batch_size": 4}
   values |= {"save_summary_steps": 1, "output_dir": tmp_path / "student"}
@@ -137,7 +137,7 @@ def test_outputs_of_unknown_meaning_have_no_loss():
     name, problem_type = "ranks", "ranks"
 
   with pytest.raises(UsageError, match="the problem_type ranks, and no distillation_loss"):
-    Ranks(RunSettings({})).distillation_loss(None)
+    Ranks(SplitSettings()).distillation_loss(None)
 
 
 def test_doctor_reads_its_data_as_its_run_does(name, flags, tmp_path, monkeypatch):

@@ -52,7 +52,7 @@ def script(name: str) -> Script:
   """A registered task as a script, to be run in this process."""
   task = kinds.find(name).task_class()
   module: Any = types.ModuleType(name)
-  module.main, module.define_flags = engine.main_of(task), task.define_flags
+  module.main, module.define_flags = engine.main_of(task), engine.flags_of(task)
   return Script(module)
 
 

@@ -25,6 +25,7 @@ import sys
 from absl import flags, logging
 
 from bert.scripts import command_line, flag_groups, help_text
+from bert.scripts.run_settings import TpuSettings
 
 FLAGS = flags.FLAGS
 
@@ -40,7 +41,7 @@ def define_flags():
     flags.DEFINE_float("learning_rate", 5e-5, "The first rate.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Numbers to compute with.")
   flags.DEFINE_string("layers", "-1,-2", "A flag in no group.")
-  flag_groups.define_tpu_flags()
+  flag_groups.define(TpuSettings)
   flag_groups.mark_required(["data_dir", "output_dir"])
 
 
@@ -70,7 +71,7 @@ def main(argv):
   if word == "flood":
     for _ in range(100000):
       print("one of many lines")
-  command_line.explain_ignored_flags()
+  flag_groups.read(TpuSettings).explain_ignored_of_tpu()
   logging.info("  eval_accuracy = %s", 0.845588)
   logging.debug("fine print")
   names = ["data_dir", "do_lower_case", "do_train", "train_batch_size", "learning_rate", "dtype"]

@@ -8,7 +8,8 @@ import tensorflow as tf
 from bert import run_classifier
 from bert.checkpoints import released_models
 from bert.fine_tuning import engine
-from bert.scripts import command_line, demonstration, flag_groups, run_settings
+from bert.scripts import command_line, demonstration, flag_groups
+from bert.scripts.classifier_settings import ClassifierSettings
 from bert.training import hardware
 from tests.kit.paths import ROOT
 from tests.kit.script_runs import Script, check_help, records, run_python
@@ -44,7 +45,7 @@ ERRORS = {
     "Cannot use sequence length 33 because the BERT model was only trained up to sequence length "
     "32",
   ),
-  "too short": ({"max_seq_length": 2}, None, "max_seq_length is 2, but must be at least 3"),
+  "too short": ({"max_seq_length": 2}, None, "--max_seq_length=2: must be at least 3"),
   "no such folder": (
     {"data_dir": "{tmp}/nowhere"},
     None,
@@ -172,10 +173,11 @@ def test_fast_stands_for_other_flags_but_for_those_that_are_given(mrpc, tmp_path
 def test_the_sample_is_for_those_who_give_nothing(arguments, is_sample):
   with flag_groups.defined_flags(run_classifier.define_flags) as values:
     command_line.parse(["run_classifier.py", *arguments])
-    assert demonstration.is_wanted() is is_sample
+    settings = flag_groups.read(ClassifierSettings)
+    assert demonstration.is_wanted(settings) is is_sample
     if not is_sample:
       return
-    settings = run_settings.from_flags(demonstration.SETTINGS)
+    settings = flag_groups.read(ClassifierSettings, demonstration.SETTINGS)
     assert settings.do_train
     assert settings.do_eval
     assert pathlib.Path(settings.data_dir) == ROOT / "samples" / "MRPC"

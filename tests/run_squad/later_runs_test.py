@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bert import run_squad
-from bert.scripts import command_line, flag_groups, run_settings
 from bert.tasks.squad import read_squad_examples
 from tests.kit.script_runs import (
   Script,
@@ -160,17 +159,15 @@ def test_the_best_checkpoint_predicts_and_not_the_last(model, tmp_path):
 
 def test_in_evaluation_padding_of_shorter_batches_is_no_place_for_an_answer(v1):
   """Batches of other lengths are joined with zeros, which may well be the largest logits."""
-  with flag_groups.defined_flags(run_squad.define_flags):
-    command_line.parse(["run_squad.py", "--pad_to_longest", "--n_best_size=1"])
-    task = run_squad.QuestionAnswering(run_settings.from_flags())
-    task.dev = read_squad_examples(v1.flags["predict_file"], True)
-    task.windows["dev"] = windows_of(v1, "predict_file", False)
-    unique_ids = np.array([window.unique_id for window in task.windows["dev"]])
-    tokens = [window.tokens for window in task.windows["dev"]]
-    logits = np.zeros([len(tokens), 24], np.float32)
-    for row, window_tokens in zip(logits, tokens, strict=True):
-      row[: len(window_tokens)] = [-1.0 if t in YEARS else -5.0 for t in window_tokens]
-    outputs = {"unique_ids": unique_ids, "start_logits": logits, "end_logits": logits}
-    assert task.metrics(**outputs)["exact_match"] == 100.0
-    task.settings = task.settings.replace(pad_to_longest=False)
-    assert task.metrics(**outputs)["exact_match"] < 100.0
+  task = run_squad.QuestionAnswering(run_squad.SquadSettings(pad_to_longest=True, n_best_size=1))
+  task.dev = read_squad_examples(v1.flags["predict_file"], True)
+  task.windows["dev"] = windows_of(v1, "predict_file", False)
+  unique_ids = np.array([window.unique_id for window in task.windows["dev"]])
+  tokens = [window.tokens for window in task.windows["dev"]]
+  logits = np.zeros([len(tokens), 24], np.float32)
+  for row, window_tokens in zip(logits, tokens, strict=True):
+    row[: len(window_tokens)] = [-1.0 if t in YEARS else -5.0 for t in window_tokens]
+  outputs = {"unique_ids": unique_ids, "start_logits": logits, "end_logits": logits}
+  assert task.metrics(**outputs)["exact_match"] == 100.0
+  task.settings = task.settings.replace(pad_to_longest=False)
+  assert task.metrics(**outputs)["exact_match"] < 100.0

@@ -424,5 +424,4 @@ def test_reasons_of_ones_own_and_flags_a_script_lacks(caplog):
     command_line.parse(["script.py", "--text=x"])
     with caplog.at_level("INFO", logger="absl"):
       command_line.explain_ignored_flags({"text": "nobody reads it", "no_such_flag": "?"})
-      command_line.explain_ignored_flags()
   assert caplog.messages == ["Flag --text has no effect: nobody reads it."]

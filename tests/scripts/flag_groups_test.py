@@ -7,7 +7,7 @@ import sys
 import pytest
 from absl import flags
 
-from bert.scripts import command_line, flag_groups, help_text
+from bert.scripts import command_line, flag_groups, help_text, run_settings
 from tests.kit.paths import ROOT
 from tests.kit.small_script import define_some
 
@@ -127,9 +127,10 @@ def test_flags_of_libraries_are_none_of_the_script():
 
 
 @pytest.mark.parametrize(
-  ("script", "cluster"), [("run_classifier", True), ("extract_features", False)]
+  ("script", "settings_class"),
+  [("run_classifier", run_settings.TpuSettings), ("extract_features", run_settings.TpuSwitch)],
 )
-def test_tpu_flags_are_those_of_the_original(golden_dir, script, cluster):
+def test_tpu_flags_are_those_of_the_original(golden_dir, script, settings_class):
   golden = json.loads((golden_dir / "flags.json").read_text())[script]
   expected = [
     each
@@ -137,11 +138,11 @@ def test_tpu_flags_are_those_of_the_original(golden_dir, script, cluster):
     if each["name"].endswith("tpu")
     or each["name"].startswith(("tpu_", "gcp_", "master", "num_tpu"))
   ]
-  with flag_groups.defined_flags(lambda: flag_groups.define_tpu_flags(cluster=cluster)):
+  with flag_groups.defined_flags(lambda: flag_groups.define(settings_class)):
     of_all_scripts = ("plugin", "verbose_errors")
     own = [each for each in flag_groups.describe() if each["name"] not in of_all_scripts]
   assert own == expected
-  assert len(own) == (6 if cluster else 3)
+  assert len(own) == (6 if script == "run_classifier" else 3)
 
 
 @pytest.mark.ci

@@ -32,10 +32,10 @@ def test_help_names_every_flag_in_its_group_in_order(run):
     "--layers",
   ]
   assert entries[8:14] == [
-    "--[no]use_tpu",
     "--tpu_name",
     "--tpu_zone",
     "--gcp_project",
+    "--[no]use_tpu",
     "--master",
     "--num_tpu_cores",
   ]

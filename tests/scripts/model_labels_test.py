@@ -12,7 +12,7 @@ from bert.checkpoints.transformers_heads import Head
 from bert.fine_tuning import task
 from bert.scripts import model_labels
 from bert.scripts.model_labels import ModelLabels
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import SplitSettings
 from tests.kit import exports
 from tests.kit.script_runs import Script, table, values_in
 
@@ -197,6 +197,6 @@ def test_a_custom_task(monkeypatch):
 
   model = ModelLabels("folder", ["b", "a"], {})
   monkeypatch.setattr(model_labels, "of_settings", lambda settings, kind: model)
-  custom = Custom(RunSettings({"do_train": False}))
+  custom = Custom(SplitSettings())
   custom.prepare(None)
   assert custom.labels == ["b", "a"]

@@ -11,17 +11,16 @@ from bert import families
 from bert.checkpoints import saving
 from bert.io import atomic_files
 from bert.model.configuration import BertConfig
-from bert.scripts import output_folder, seeds
-from bert.scripts.run_settings import RunSettings
+from bert.scripts import output_folder, run_states
+from bert.scripts.classifier_settings import ClassifierSettings
 from bert.tokenization import FullTokenizer
 from tests.kit import folder_holder, tiny_bert
 
 CONFIG = tiny_bert.sizes(8, 4, 1, 4, 16)
 
 
-def settings(folder, **values) -> RunSettings:
-  defaults = {"do_train": False, "eval_every_steps": 0, "keep_best": True}
-  return RunSettings({**defaults, "output_dir": str(folder), **values})
+def settings(folder, **values) -> ClassifierSettings:
+  return ClassifierSettings(output_dir=str(folder), **values)
 
 
 def test_the_output_folder_is_made(tmp_path):
@@ -278,4 +277,4 @@ def test_nothing_to_export(tmp_path):
 
 def test_a_state_of_another_program_is_no_obstacle(tmp_path):
   (tmp_path / "run.json").write_text("[1]")
-  assert seeds.of_folder(str(tmp_path)) == []
+  assert run_states.seeds_of(str(tmp_path)) == []

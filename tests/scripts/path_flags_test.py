@@ -46,7 +46,7 @@ def test_the_users_own_folder(script, monkeypatch):
   for flag in paths_of_script():
     command_line.parse(["script.py", f"--{flag.name}=~/a.b"])
     assert flag.value in ("/home/ada/a.b", ["/home/ada/a.b"])
-    if flag.parser.several:
+    if flag.parser.path.several:
       command_line.parse(["script.py", f"--{flag.name}=~/a,b,~/c*"])
       assert flag.value == "/home/ada/a,b,/home/ada/c*"
 
@@ -69,13 +69,13 @@ def test_the_folder_of_a_model_stands_for_its_files(script, tmp_path):
 
 def test_remote_paths_where_only_local_ones_do(script):
   for flag in paths_of_script():
-    if flag.parser.local:
+    if flag.parser.path.local:
       for path in ("gs://bucket/x", "s3://bucket/x", "hdfs://host/x", "https://host/x"):
         with pytest.raises(command_line.UsageError, match=f"^--{flag.name}={path}: .* is remote"):
           command_line.parse(["script.py", f"--{flag.name}={path}"])
       command_line.parse(["script.py", f"--{flag.name}=file:///tmp/x"])
       assert flag.value in ("/tmp/x", ["/tmp/x"])
-    elif not flag.parser.is_model:
+    elif not flag.parser.path.is_model:
       with pytest.raises(command_line.UsageError, match=f"--{flag.name}=.*on the web. Download"):
         command_line.parse(["script.py", f"--{flag.name}=https://host/x"])
       command_line.parse(["script.py", f"--{flag.name}=gs://bucket/x"])
@@ -102,5 +102,5 @@ def test_an_empty_path_is_named(script, caplog):
 def test_outputs_of_runs_are_local():
   for module in ("bert.run_classifier", "bert.export_hub", "bert.plots", "bert.run_glue"):
     with flag_groups.defined_flags(importlib.import_module(module).define_flags):
-      local = {flag.name for flag in paths_of_script() if flag.parser.local}
+      local = {flag.name for flag in paths_of_script() if flag.parser.path.local}
       assert local & {"output_dir", "export_dir", "output_file"}

@@ -7,7 +7,7 @@ import pytest
 from bert.checkpoints import finding, label_map
 from bert.model.configuration import BertConfig
 from bert.scripts import command_line, run_files
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import FineTuningSettings
 from bert.training import resumption
 
 CONFIG = BertConfig(vocab_size=3, hidden_size=4, num_attention_heads=2)
@@ -21,7 +21,7 @@ def settings_of(tmp_path, **values):
   folder = tmp_path / "out"
   folder.mkdir(exist_ok=True)
   values = {"output_dir": str(folder), "vocab_file": str(vocab_file), **defaults, **values}
-  return RunSettings(values)
+  return FineTuningSettings(**values)
 
 
 def contents(tmp_path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Tests of bert/scripts/run_settings.py and shared_flags.py.
+"""Tests of bert/scripts/settings.py, run_settings.py and resolution.py.
 
 Alone: python -m pytest tests/scripts/run_settings_test.py (seconds)
 
@@ -6,16 +6,18 @@ What a whole run does with these pieces is in tests/run_classifier/.
 """
 
 import dataclasses
+import inspect
 import json
 import os
 
 import numpy as np
 import pytest
-from absl import flags
 
+from bert import optimization
 from bert.checkpoints import bundle_files, reading, released_models, saving
-from bert.scripts import command_line, flag_groups, run_settings, shared_flags
-from bert.scripts.command_line import UsageError
+from bert.scripts import command_line, flag_groups, resolution
+from bert.scripts.run_settings import FineTuningSettings
+from bert.scripts.settings import UsageError
 from bert.training import distribution, hardware
 from tests.kit import tiny_bert
 
@@ -23,105 +25,60 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
 CONFIG = tiny_bert.sizes(len(VOCAB), 4, 1, 4, 16)
 
 
-def define_flags():
-  flags.DEFINE_string("output_dir", None, "Where results go.")
-  flags.DEFINE_integer("eval_batch_size", 8, "As in every script.")
-  flags.DEFINE_bool("do_train", False, "As in every script.")
-  shared_flags.define_model_flags()
-  shared_flags.define_training_flags()
-  shared_flags.define_eval_in_training_flags()
-  flag_groups.define_tpu_flags()
-
-
 @pytest.fixture
 def given(tmp_path):
-  """Parses a command line: `given(seed=1)` is `--seed=1`."""
+  """Makes settings of Python, beside files of a tiny model."""
   vocab, config = tmp_path / "vocab.txt", tmp_path / "bert_config.json"
   vocab.write_text("".join(token + "\n" for token in VOCAB))
   config.write_text(json.dumps(CONFIG))
 
-  def parse(**values):
-    defaults = {"output_dir": tmp_path / "out", "max_seq_length": 16}
-    values = {**defaults, **values}
-    words = [f"--{name}={value}" for name, value in values.items() if value is not None]
-    for flag in flag_groups.script_flags():
-      flag.unparse()
-    command_line.parse(["script.py", *words])
-    return run_settings.from_flags()
+  def make(**values):
+    return FineTuningSettings.of(**{"output_dir": tmp_path / "out", "max_seq_length": 16, **values})
 
-  with flag_groups.defined_flags(define_flags):
-    yield parse
+  return make
 
 
 @pytest.fixture
 def load(given, tmp_path):
-  """Loads the tiny config and vocabulary, or those that flags name."""
+  """Loads the tiny config and vocabulary, or those that settings name."""
+  files = {"vocab_file": tmp_path / "vocab.txt", "bert_config_file": tmp_path / "bert_config.json"}
 
-  def load_from_flags(**values):
-    settings = given(
-      **{
-        "vocab_file": tmp_path / "vocab.txt",
-        "bert_config_file": tmp_path / "bert_config.json",
-        **values,
-      }
-    )
-    return run_settings.load_config_and_tokenizer(run_settings.resolve(settings))
+  def load_from(**values):
+    settings = resolution.resolve(given(**{**files, **values}))
+    return resolution.load_config_and_tokenizer(settings)
 
-  return load_from_flags
+  return load_from
 
 
 # ---------------------------------------------------------------------------------------------
 # Flags.
 
 
-def test_defaults_train_as_the_original(given):
-  assert given().optimizer_options == {
-    "optimizer": "adamw",
-    "bias_correction": False,
-    "schedule": "original",
-    "beta_2": 0.999,
-    "weight_decay": 0.01,
-    "layerwise_lr_decay": 1.0,
-    "head_learning_rate": None,
-    "freeze": (),
-    "scale_loss": False,
-  }
-
-
-def test_optimizer_flags_reach_the_optimizer(given):
+def test_optimizer_settings_reach_the_optimizer(given):
+  options = given().optimizer_options(scale_loss=False)
+  parameters = inspect.signature(optimization.create_optimizer).parameters
+  assert options == {name: parameters[name].default for name in options}
   settings = given(
     adam_bias_correction=True,
     adam_beta_2=0.98,
     weight_decay=0.1,
     lr_schedule="continuous",
     layerwise_lr_decay=0.5,
-    head_learning_rate=0.1,
-    freeze="embeddings,layers:2",
+    head_learning_rate=0,
+    freeze=("embeddings", "layers:2"),
     dtype="float16",
   )
-  options = settings.optimizer_options
-  assert options == {
+  assert settings.model_options["optimizer_options"] == {
     "optimizer": "adamw",
     "bias_correction": True,
     "beta_2": 0.98,
     "weight_decay": 0.1,
     "schedule": "continuous",
     "layerwise_lr_decay": 0.5,
-    "head_learning_rate": 0.1,
+    "head_learning_rate": 0.0,
     "freeze": ("embeddings", "layers:2"),
     "scale_loss": True,
   }
-  import inspect
-
-  from bert import optimization
-
-  assert set(options) <= set(inspect.signature(optimization.create_optimizer).parameters)
-
-
-def test_a_head_that_does_not_learn(given):
-  settings = given(head_learning_rate=0, do_train=True)
-  run_settings.check_run(settings)
-  assert settings.optimizer_options["head_learning_rate"] == 0.0
 
 
 def test_run_config(given, tmp_path):
@@ -174,12 +131,12 @@ def test_both_ways_to_ask_for_a_tpu_are_one(given, monkeypatch):
   by_name = [{"distribution_strategy": name} for name in ("tpu", "mirrored")]
   for way in ({"use_tpu": True}, *by_name):
     settings = given(**way)
-    run_settings.check_training(settings)
+    settings.check_training()
     settings.create_strategy()
     assert settings.use_tpu == ("mirrored" not in way.values())
   assert asked == ["tpu", "tpu", "mirrored"]
   with pytest.raises(UsageError, match="--use_tpu and --distribution_strategy=mirrored"):
-    run_settings.check_training(given(use_tpu=True, distribution_strategy="mirrored"))
+    given(use_tpu=True, distribution_strategy="mirrored").check_training()
 
 
 def test_numbers_at_the_edge_are_fine(given):
@@ -190,45 +147,57 @@ def test_numbers_at_the_edge_are_fine(given):
     layerwise_lr_decay=1.0,
     num_train_epochs=0.01,
   )
-  run_settings.check_training(settings)
+  settings.check_training()
 
 
-@pytest.mark.mutation("bert.scripts.run_settings:check_training", "guard")
+@pytest.mark.mutation("bert.scripts.run_settings:RunSettings.check_training", "guard")
 def test_a_batch_divides_into_its_parts(given):
-  run_settings.check_training(given(train_batch_size=8, gradient_accumulation_steps=4))
+  given(train_batch_size=8, gradient_accumulation_steps=4).check_training()
   settings = given(train_batch_size=8, gradient_accumulation_steps=3)
   with pytest.raises(UsageError, match="--train_batch_size=8 does not divide"):
-    run_settings.check_training(settings)
+    settings.check_training()
 
 
 # ---------------------------------------------------------------------------------------------
 # Settings.
 
 
-def test_settings_are_frozen_and_leave_the_flags_alone(given):
+def test_settings_are_frozen(given):
   settings = given(fast=True, use_tpu=True)
   with pytest.raises(dataclasses.FrozenInstanceError):
     settings.seed = 2
-  with pytest.raises(TypeError):
-    settings.values["seed"] = 2
-  with pytest.raises(AttributeError, match="no flag --doc_stride"):
-    _ = settings.doc_stride
-  assert settings.get("doc_stride", 5) == 5
   assert (settings.dtype, settings.distribution_strategy) == ("auto", "tpu")
-  before = {flag.name: flag.value for flag in flag_groups.script_flags()}
-  assert (before["dtype"], before["distribution_strategy"]) == ("float32", "one_device")
-  settings.planned(10_000).replace(seed=3)
-  run_settings.check_training(settings)
-  assert settings.seed == before["seed"]
-  assert {flag.name: flag.value for flag in flag_groups.script_flags()} == before
+  assert (settings.given, given().given) == (
+    {"output_dir", "max_seq_length", "fast", "use_tpu"},
+    {"output_dir", "max_seq_length"},
+  )
 
 
-def test_defaults_of_a_script_give_way_to_what_was_given(given):
-  given(seed=1)
-  settings = run_settings.from_flags({"seed": 2, "train_batch_size": 3})
+def test_what_stands_on_a_command_line_is_given_and_defaults_are_not():
+  with flag_groups.defined_flags(lambda: flag_groups.define(FineTuningSettings)):
+    command_line.parse(["script.py", "--seed=1", "--freeze=embeddings,encoder"])
+    settings = flag_groups.read(FineTuningSettings, {"seed": 2, "train_batch_size": 3})
   assert (settings.seed, settings.train_batch_size) == (1, 3)
-  assert "seed" in settings.given
-  assert "train_batch_size" not in settings.given
+  assert settings.freeze == ["embeddings", "encoder"]
+  assert settings.given == {"seed", "freeze"}
+
+
+@pytest.mark.parametrize(
+  ("values", "message"),
+  [
+    ({"learning_rat": 1.0}, "has no setting learning_rat. Did you mean learning_rate?"),
+    ({"learning_rate": "high"}, "learning_rate='high': must be of type float"),
+    ({"seed": True}, "seed=True: must be of type int"),
+    ({"dtype": "float64"}, "dtype=float64: must be one of float32, bfloat16"),
+    ({"output_dir": "gs://bucket/out"}, "output_dir=gs://bucket/out: this path is remote"),
+    ({"do_train": True, "log_every_steps": 0}, "--log_every_steps=0: must be at least 1"),
+  ],
+)
+def test_values_of_python_are_checked_as_those_of_a_command_line(given, values, message):
+  files = {"vocab_file": "v", "bert_config_file": "c"}
+  with pytest.raises(UsageError) as error:
+    given(**files, **values).check()
+  assert message in str(error.value)
 
 
 def test_steps_and_warm_up(given, caplog):
@@ -255,6 +224,31 @@ def test_fast_groups_long_runs_by_length(given, flags_given, steps, groups):
   assert given(**flags_given).with_steps(steps, 0).group_by_length is groups
 
 
+def test_settings_of_a_run_without_training_have_steps_for_the_model(given):
+  settings = given(fast=True, warmup_proportion=1.0).without_training()
+  assert (settings.num_train_steps, settings.num_warmup_steps) == (1, 1)
+  assert settings.group_by_length is False
+
+
+@pytest.mark.parametrize(
+  ("steps", "values", "expected"),
+  [
+    (1999, {}, 10),
+    (2000, {}, 100),
+    (1999, {"report": False}, 100),
+    (2000, {"save_summary_steps": 500}, 500),
+  ],
+)
+def test_curves_of_a_short_run_with_a_report_have_more_points(given, steps, values, expected):
+  settings = given(**values).with_steps(steps, 0)
+  assert settings.with_summaries().save_summary_steps == expected
+
+
+def test_more_steps_than_can_be_counted_are_refused(given):
+  with pytest.raises(UsageError, match=r"--num_train_epochs=1e\+300 makes 9.22e\+18 steps"):
+    given(num_train_epochs=1e300).planned(64)
+
+
 # ---------------------------------------------------------------------------------------------
 # Config, vocabulary, checkpoint.
 
@@ -262,7 +256,7 @@ def test_fast_groups_long_runs_by_length(given, flags_given, steps, groups):
 def test_config_and_vocabulary_beside_the_checkpoint(given, tmp_path):
   (tmp_path / "bert_model.ckpt.index").touch()
   for path in (tmp_path, tmp_path / "bert_model.ckpt"):
-    settings = run_settings.with_model_files(given(init_checkpoint=path))
+    settings = resolution.with_model_files(given(init_checkpoint=path))
     assert settings.vocab_file == str(tmp_path / "vocab.txt")
     assert settings.bert_config_file == str(tmp_path / "bert_config.json")
     assert settings.init_folder == str(tmp_path)
@@ -271,16 +265,16 @@ def test_config_and_vocabulary_beside_the_checkpoint(given, tmp_path):
 def test_a_prefix_in_the_current_folder(given, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
   (tmp_path / "bert_model.ckpt.index").touch()
-  settings = run_settings.with_model_files(given(init_checkpoint="bert_model.ckpt"))
+  settings = resolution.with_model_files(given(init_checkpoint="bert_model.ckpt"))
   assert os.path.samefile(settings.vocab_file, tmp_path / "vocab.txt")
 
 
 def test_files_that_were_named_stay(given, tmp_path):
   named = {"vocab_file": "mine.txt", "bert_config_file": "mine.json"}
-  for init_checkpoint in ("", tmp_path):
-    settings = run_settings.with_model_files(given(init_checkpoint=init_checkpoint, **named))
+  for init_checkpoint in (None, tmp_path):
+    settings = resolution.with_model_files(given(init_checkpoint=init_checkpoint, **named))
     assert (settings.vocab_file, settings.bert_config_file) == ("mine.txt", "mine.json")
-    assert settings.init_folder == (str(init_checkpoint) or None)
+    assert settings.init_folder == (init_checkpoint and str(init_checkpoint))
 
 
 def test_a_released_name_is_fetched_unless_there_is_such_a_folder(given, tmp_path, monkeypatch):
@@ -292,13 +286,13 @@ def test_a_released_name_is_fetched_unless_there_is_such_a_folder(given, tmp_pat
 
   monkeypatch.setattr(released_models, "download_model", download_model)
   monkeypatch.chdir(tmp_path)
-  settings = run_settings.with_model_files(given(init_checkpoint=name))
+  settings = resolution.with_model_files(given(init_checkpoint=name))
   assert fetched == [name]
   assert settings.init_checkpoint == str(tmp_path)
   assert settings.vocab_file == str(tmp_path / "vocab.txt")
 
   (tmp_path / name).mkdir()
-  settings = run_settings.with_model_files(given(init_checkpoint=name))
+  settings = resolution.with_model_files(given(init_checkpoint=name))
   assert fetched == [name], "the unpacked folder of 2018 is what is meant"
   assert settings.init_checkpoint == name
 
@@ -318,13 +312,13 @@ def test_the_folder_of_a_run_brings_all_that_belongs_to_its_model(given, tmp_pat
   flag = "output_dir" if resumes else "init_checkpoint"
   saved = run_folder(tmp_path, "run")
   settings = given(**{flag: tmp_path / "run", "do_train": True})
-  run_settings.check_run(settings)
-  settings = run_settings.resolve(settings)
+  settings.check()
+  settings = resolution.resolve(settings)
   assert settings.bert_config_file == str(tmp_path / "run" / "bert_config.json")
   assert settings.vocab_file == str(tmp_path / "run" / "vocab.txt")
   assert settings.do_lower_case is False, "as the run"
   assert settings.init_checkpoint == (None if resumes else saved)
-  _, tokenizer = run_settings.load_config_and_tokenizer(settings)
+  _, tokenizer = resolution.load_config_and_tokenizer(settings)
   assert tokenizer.tokenize("A b") == ["[UNK]", "b"]
 
 
@@ -332,7 +326,8 @@ def test_the_folder_of_a_run_brings_all_that_belongs_to_its_model(given, tmp_pat
 def test_each_run_warns_of_gpus_that_tensorflow_does_not_see(given, monkeypatch, caplog, is_tpu):
   monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
   monkeypatch.setattr(hardware, "gpu_memory", lambda: [hardware.Memory(1, 1)])
-  run_settings.resolve(given(use_tpu=is_tpu))
+  with pytest.raises(UsageError, match="--vocab_file must have a value"):
+    resolution.resolve(given(use_tpu=is_tpu))
   assert ("TensorFlow sees none: this run uses the CPU" in caplog.text) != is_tpu
 
 
@@ -358,7 +353,7 @@ def test_a_checkpoint_is_found_and_opened_once(load, tmp_path, monkeypatch):
 
 
 def test_another_checkpoint_is_not_taken_for_the_one_that_was_found(given, tmp_path):
-  settings = run_settings.resolve(given(init_checkpoint=run_folder(tmp_path)))
+  settings = resolution.resolve(given(init_checkpoint=run_folder(tmp_path)))
   assert settings.checkpoint.prefix == settings.init_checkpoint
   assert settings.replace(seed=7).checkpoint is settings.checkpoint
   assert settings.replace(init_checkpoint="other").checkpoint is None
@@ -366,7 +361,7 @@ def test_another_checkpoint_is_not_taken_for_the_one_that_was_found(given, tmp_p
 
 def test_a_folder_without_a_checkpoint_brings_nothing(given, tmp_path):
   settings = given(output_dir=tmp_path)
-  assert run_settings.with_model_files(settings) is settings
+  assert resolution.with_model_files(settings) is settings
 
 
 def test_config_and_tokenizer(load):
@@ -404,7 +399,7 @@ def test_a_vocabulary_far_smaller_than_the_model_is_told_once(load, tmp_path, ca
   )
 
 
-@pytest.mark.mutation("bert.scripts.run_settings:resolve", "find() -> finding.latest({0})")
+@pytest.mark.mutation("bert.scripts.resolution:resolve", "find() -> finding.latest({0})")
 def test_a_checkpoint_that_is_missing_is_never_a_fresh_start(load, tmp_path):
   with pytest.raises(bundle_files.CheckpointError, match=r"model\.ckpt-7\.index does not exist"):
     load(init_checkpoint=tmp_path / "model.ckpt-7")

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from bert.scripts import command_line, run_settings, steps
-from bert.scripts.run_settings import RunSettings
+from bert.scripts import steps
+from bert.scripts.run_settings import FineTuningSettings
+from bert.scripts.settings import UsageError
 from bert.tasks import squad_scores
 from bert.training import pretraining_objectives
 
 
 def tiny_run(**values):
-  return steps.Run(RunSettings(values), None)
+  return steps.Run(FineTuningSettings(**values), None)
 
 
 def test_a_script_in_a_process_of_its_own(monkeypatch, capfd, tmp_path):
@@ -25,34 +26,11 @@ def test_a_script_in_a_process_of_its_own(monkeypatch, capfd, tmp_path):
   assert "ERROR: Flag --model_dir must have a value other than None." in err
 
 
-def test_settings_of_a_run_without_training_have_steps_for_the_model():
-  values = {"fast": True, "group_by_length": False, "warmup_proportion": 1.0}
-  settings = run_settings.RunSettings(values).without_training()
-  assert (settings.num_train_steps, settings.num_warmup_steps) == (1, 1)
-  assert settings.group_by_length is False
-
-
-@pytest.mark.parametrize(
-  ("changed", "expected"),
-  [
-    ({}, 10),
-    ({"num_train_steps": 2000}, 100),
-    ({"report": False}, 100),
-    ({"save_summary_steps": 5}, 5),
-    ({"save_summary_steps": 100}, 100),
-    ({"num_train_steps": 2000, "save_summary_steps": 500}, 500),
-  ],
-)
-def test_curves_of_a_short_run_with_a_report_have_more_points(changed, expected):
-  values = {"report": True, "num_train_steps": 1999, "save_summary_steps": None, **changed}
-  assert RunSettings(values).with_summaries().save_summary_steps == expected
-
-
 def test_the_metric_of_the_best_weights_is_one_of_the_results():
   for name in ("eval_accuracy", "loss", None):
     tiny_run(eval_every_steps=1, best_metric=name)._check_best_metric()
   tiny_run(eval_every_steps=0, best_metric="nosuch")._check_best_metric()
-  with pytest.raises(command_line.UsageError, match=r"acuracy is no .* mean eval_accuracy\?"):
+  with pytest.raises(UsageError, match=r"acuracy is no .* mean eval_accuracy\?"):
     tiny_run(eval_every_steps=1, best_metric="acuracy")._check_best_metric()
 
 
@@ -66,12 +44,3 @@ def test_results_that_scripts_promise_are_those_they_compute():
   ones = np.ones(1)
   names = pretraining_objectives.pair_metrics(ones, ones, ones, ones, ones, ones, ones)
   assert set(names) <= set(pretraining_objectives.objective_of("mlm_nsp").result_keys)
-
-
-def test_more_steps_than_can_be_counted_are_refused():
-  values = {"num_train_epochs": 1e300, "train_batch_size": 8, "warmup_proportion": 0.1}
-  settings = run_settings.RunSettings({**values, "fast": False, "group_by_length": False})
-  with pytest.raises(
-    command_line.UsageError, match=r"--num_train_epochs=1e\+300 makes 9.22e\+18 steps"
-  ):
-    settings.planned(64)

@@ -10,7 +10,6 @@ from bert import run_classifier, run_similarity, run_swag
 from bert.io.tables import DataError, read_table
 from bert.predicting import load_run
 from bert.scripts import run_subject, table_split
-from bert.scripts.run_settings import RunSettings
 from bert.tasks import user_tables
 from tests.kit import teachers
 
@@ -23,16 +22,13 @@ ROWS = [
   *((f"text {i} ", "late") for i in range(20)),
   *((f"rare {i}", "rare") for i in range(10)),
 ]
-_UNSET = (
-  *("text_a_column", "text_b_column", "label_column", "id_column", "labels", "problem_type"),
-  *("label_separator", "header", "skip_bad_rows", "init_folder", "xnli_language"),
-)
 
 
-def settings_of(tmp_path, path, **values):
-  known = {**dict.fromkeys(_UNSET), "task_name": "csv", "long_text": "truncate", "seed": 1}
-  known |= {"output_dir": str(tmp_path / "out"), "data_dir": str(path), "do_train": True}
-  return RunSettings({**known, **values})
+def settings_of(tmp_path, path, task=run_classifier.Classification, **values):
+  known = {"seed": 1, "do_train": True}
+  known |= {"task_name": "csv"} if "task_name" in task.settings_class.declared() else {}
+  known |= {"output_dir": str(tmp_path / "out"), "data_dir": str(path)}
+  return task.settings_class(**{**known, **values})
 
 
 def write(path, rows=ROWS, header=("text", "label")):
@@ -42,7 +38,7 @@ def write(path, rows=ROWS, header=("text", "label")):
 
 
 def split(tmp_path, path, task=run_classifier.Classification, **values):
-  return table_split.with_split(task, settings_of(tmp_path, path, **values)).data_dir
+  return table_split.with_split(task, settings_of(tmp_path, path, task, **values)).data_dir
 
 
 def parts_of(folder):
@@ -190,12 +186,9 @@ def test_numbers_are_divided_by_their_size(tmp_path):
 def test_pairs_and_questions_are_divided_too(tmp_path):
   rows = [(f"a {i}", f"b {i % 25}", i / 50) for i in range(50)]
   path = write(tmp_path / "pairs.csv", rows, ("text_a", "text_b", "score"))
-  values = {"negative_column": None, "min_score": 0.0, "max_score": 1.0, "header": True}
-  values |= {"loss": "cosine", "min_positive_score": None, "train_file": None, "dev_file": None}
-  found = parts_of(split(tmp_path, path, run_similarity.Similarity, **values))
+  found = parts_of(split(tmp_path, path, run_similarity.Similarity))
   assert [len(found[part]) - 1 for part in PARTS] == [40, 5, 5]
   questions = [(f"context {i}", "one", "two", i % 2) for i in range(20)]
   path = write(tmp_path / "swag.csv", questions, ("sent1", "ending0", "ending1", "label"))
-  values |= {"output_dir": str(tmp_path / "swag"), "skip_bad_rows": False}
-  found = parts_of(split(tmp_path, path, run_swag.MultipleChoice, **values))
+  found = parts_of(split(tmp_path / "swag", path, run_swag.MultipleChoice))
   assert [len(found[part]) - 1 for part in PARTS] == [16, 2, 2]

@@ -57,7 +57,7 @@ def _remote_flags():
   for name, values in RUNS.items():
     with flag_groups.defined_flags(every_script.module(name).define_flags):
       for flag in filter(path_flags.is_path, flag_groups.script_flags()):
-        if not flag.parser.local and flag.name in values:
+        if not flag.parser.path.local and flag.name in values:
           yield name, flag.name
 
 

@@ -18,7 +18,7 @@ from bert.checkpoints import label_map, released_models
 from bert.io import http
 from bert.io.http import DownloadError
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, flag_groups, result_files, run_settings
+from bert.scripts import result_files
 from bert.tasks import conll_files, glue, public_data, squad, squad_answers, squad_features
 from bert.tokenization import FullTokenizer
 from tests.kit.paths import ROOT
@@ -134,13 +134,11 @@ def test_words_and_types_of_entities_stay_in_their_columns(sandbox):
   source.write_bytes("".join(f"{word}\tB-{word}\n" for word in words).encode())
   test = conll_files.read_conll(str(source), conll_files.ConllFormat(separator="tab"))
   [example] = test.examples
-  with flag_groups.defined_flags(run_ner.define_flags):
-    command_line.parse(["run_ner.py", f"--output_dir={sandbox}", "--separator=tab"])
-    settings = run_settings.from_flags()
-    tagging = run_ner.Tagging(settings, BertConfig(vocab_size=4), tokenizer=None)
-    tagging.files["test"] = test
-    certainties = np.ones(len(example.words), np.float32)
-    tagging._write_predictions([example], [example.labels], [certainties])
+  settings = run_ner.NerSettings.of(output_dir=sandbox, separator="tab")
+  tagging = run_ner.Tagging(settings, BertConfig(vocab_size=4), tokenizer=None)
+  tagging.files["test"] = test
+  certainties = np.ones(len(example.words), np.float32)
+  tagging._write_predictions([example], [example.labels], [certainties])
   assert written(sandbox) == {"test.conll", "predictions.conll", "predictions.jsonl"}
   lines = (sandbox / "predictions.conll").read_bytes().decode().removesuffix("\n").split("\n")
   assert len(lines) == len(source.read_bytes().decode().removesuffix("\n").split("\n"))

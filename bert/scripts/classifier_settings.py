@@ -1,14 +1,15 @@
-"""The processor of `run_classifier.py`'s task, with the options that flags give it."""
+"""The settings of `run_classifier.py`, and the processor of its task, which they choose."""
 
 import contextlib
 
 from bert.io.tables import DataError
 from bert.model.configuration import BertConfig
-from bert.scripts import command_line, model_labels, output_folder
+from bert.scripts import model_labels, output_folder
 from bert.scripts.model_labels import ModelLabels
-from bert.scripts.run_settings import RunSettings
+from bert.scripts.run_settings import FineTuningSettings, LongTextSettings, TableSettings
+from bert.scripts.settings import Path, Rule, Settings, at_least, setting
 from bert.tasks import label_counts
-from bert.tasks.glue import create_processor, find_processor
+from bert.tasks.glue import PROCESSORS, create_processor, find_processor
 from bert.tasks.processors import DataProcessor
 from bert.tasks.user_tables import CsvProcessor
 from bert.tasks.windows import MIN_SEQ_LENGTH
@@ -19,24 +20,54 @@ _OPTIONS = (
 )
 
 
-def check_task(settings: RunSettings) -> None:
-  """Checks task and options, see `glue.create_processor`, before files are fetched.
+class XnliSettings(Settings, title="XNLI"):
+  """The language of XNLI."""
 
-  Options that mean nothing with the labels of the task are named in the log.
-  """
-  given = [name for name in _OPTIONS if settings.values[name] is not None]
-  processor = find_processor(settings.task_name, given)
-  problem_type = settings.problem_type or getattr(processor, "problem_type", "classification")
-  reasons = {}
-  if problem_type == "regression":
-    reasons["labels"] = "regression learns numbers, not classes"
-  if problem_type != "multi_label":
-    reasons["label_separator"] = "a text has one label without --problem_type=multi_label"
-  command_line.explain_ignored_flags(reasons)
+  xnli_language: str | None = setting(None, "Language to train and evaluate in. [zh]")
+
+
+class ClassifierSettings(
+  TableSettings, XnliSettings, LongTextSettings, FineTuningSettings, title="Task and data"
+):
+  """A run of `run_classifier.py`."""
+
+  task_name: str = setting(None, f"One of: {', '.join(PROCESSORS)}.")
+  data_dir: str = setting(
+    None,
+    "Folder with the task's files, or `download` to fetch the public ones. With --task_name=csv "
+    "also one table, which is divided by --seed into train, dev and test: OUTPUT_DIR/split.",
+    path=Path(),
+  )
+
+  required = ("data_dir", "task_name", *FineTuningSettings.required)
+  needed = ("data_dir", "task_name", "output_dir")
+
+  def check(self):
+    """See base class; also checks the task, its options, and how long texts are read.
+
+    Options that mean nothing with the labels of the task are named in the log.
+    """
+    super().check()
+    given = [name for name in _OPTIONS if getattr(self, name) is not None]
+    processor = find_processor(self.task_name, given)
+    problem_type = self.problem_type or getattr(processor, "problem_type", "classification")
+    reasons = {}
+    if problem_type == "regression":
+      reasons["labels"] = "regression learns numbers, not classes"
+    if problem_type != "multi_label":
+      reasons["label_separator"] = "a text has one label without --problem_type=multi_label"
+    if self.long_text == "truncate":
+      names = ("max_windows", "window_pooling")
+      reasons |= dict.fromkeys(names, "it is for --long_text=windows")
+    else:
+      self.check_value("max_windows", at_least(1))
+      needed = f"at least {MIN_SEQ_LENGTH} with --long_text=windows"
+      self.check_value("max_seq_length", Rule(lambda value: value >= MIN_SEQ_LENGTH, needed))
+    self.explain_ignored(reasons)
 
 
 def processor_of(
-  settings: RunSettings, model: ModelLabels | None = None
+  settings: ClassifierSettings, model: ModelLabels | None = None
 ) -> tuple[DataProcessor, list[str]]:
   """Makes the processor of `--task_name`, and its labels in the order of the model's outputs.
 
@@ -47,7 +78,7 @@ def processor_of(
   Raises:
     ValueError: the task, or one of its options, is unknown; or the data have a fault.
   """
-  options = {name: settings.values[name] for name in _OPTIONS}
+  options = {name: getattr(settings, name) for name in _OPTIONS}
   options["language"] = settings.xnli_language
   is_table = settings.task_name.lower() == "csv"
   if is_table:
@@ -67,7 +98,7 @@ def processor_of(
   return processor, labels
 
 
-def _take_labels(processor: CsvProcessor, settings: RunSettings, model: ModelLabels) -> None:
+def _take_labels(processor: CsvProcessor, settings: ClassifierSettings, model: ModelLabels) -> None:
   """Gives a table the labels of the model, or as many other ones of the data."""
   splits = ["dev"] if settings.do_eval else []
   found = processor.labels_in(settings.data_dir, *splits)
@@ -83,7 +114,7 @@ def _take_labels(processor: CsvProcessor, settings: RunSettings, model: ModelLab
 
 
 def processor_of_folder(
-  settings: RunSettings, config: BertConfig | None, tokenizer
+  settings: ClassifierSettings, config: BertConfig | None, tokenizer
 ) -> tuple[DataProcessor, list[str]]:
   """Returns what `processor_of` does of the model that the run evaluates.
 
@@ -99,15 +130,3 @@ def processor_of_folder(
       raise
     output_folder.check_same_task(settings, config, tokenizer)
     raise
-
-
-def check_windows(settings: RunSettings) -> None:
-  """Checks the flags of `--long_text=windows` (UsageError)."""
-  if settings.long_text == "truncate":
-    names = ("max_windows", "window_pooling")
-    command_line.explain_ignored_flags(dict.fromkeys(names, "it is for --long_text=windows"))
-    return
-  settings.check_at_least(1, "max_windows")
-  least = MIN_SEQ_LENGTH
-  needed = f"at least {least} with --long_text=windows"
-  settings.check("max_seq_length", lambda value: value >= least, needed)
