@@ -13,10 +13,12 @@
 Importing this package imports no TensorFlow.
 """
 
-from bert.fine_tuning.engine import main, register
+from bert.fine_tuning.engine import main, register, start
 from bert.fine_tuning.task import LENGTH, DataSet, Task
 from bert.io.tables import DataError
 from bert.model.task_head import Batch, Head
+from bert.scripts.run_settings import SplitSettings
+from bert.scripts.settings import UsageError, setting
 from bert.tasks.user_tables import TableRow
 
 __all__ = [
@@ -25,8 +27,12 @@ __all__ = [
   "DataError",
   "DataSet",
   "Head",
+  "SplitSettings",
   "TableRow",
   "Task",
+  "UsageError",
   "main",
   "register",
+  "setting",
+  "start",
 ]

@@ -35,6 +35,11 @@ _RENAMED = {
   "collect": "`decode(outputs, tokens)`, which makes the answer to one example",
   "score_answers": "`score(data, answers)`, of the same form",
   "answers": "`decode(outputs, tokens)` of the task, which makes the answer to one example",
+  "define_task_flags": (
+    "`settings_class`, a subclass of fine_tuning.SplitSettings, with a field such as "
+    '`column: str = fine_tuning.setting("stars", "Column of the number.")` for each flag'
+  ),
+  "check_settings": "`check(self)` of the `settings_class`",
 }
 
 

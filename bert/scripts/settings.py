@@ -246,6 +246,13 @@ class Settings(metaclass=_Meta):
     """All settings that have a flag: name -> value."""
     return {name: getattr(self, name) for name in type(self).declared()}
 
+  def in_words(self) -> str:
+    """Returns the settings that have another value than by default, as on a command line."""
+    defaults = type(self)()
+    return " ".join(
+      f"--{name}={value}" for name, value in self.values.items() if value != getattr(defaults, name)
+    )
+
   def get(self, name: str, default: Any = None) -> Any:
     """Returns the value of a setting that other scripts have, and this one may lack."""
     return getattr(self, name, default)

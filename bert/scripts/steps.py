@@ -116,6 +116,7 @@ class Run:
     fingerprint = self.checked_fingerprint()
     planned = self.plan() if self.settings.do_train else self.settings.without_training()
     self.settings = planned.with_summaries()
+    logging.info("Settings: %s", self.settings.in_words())
     with run_files.written(self.settings, self.bert_config, self.labels, self.example):
       self.estimator = self._create_estimator(fingerprint)
       if self.settings.do_train:

@@ -7,8 +7,9 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from bert import run_classifier
+from bert import fine_tuning, run_classifier
 from bert.checkpoints import bundle_files, finding, reading, saving
+from bert.scripts.classifier_settings import ClassifierSettings
 from tests.kit import byte_pairs, tiny_bert
 from tests.kit.script_runs import (
   OF_TRAINING,
@@ -236,3 +237,10 @@ def test_a_roberta_with_another_epsilon_is_another_model(mrpc, tmp_path):
     bundle_files.write_sidecar(prefix, state)
   assert error_of(**{**values, "bert_config_file": other}, do_eval=True) == message
   run_well(**values, do_train=True)
+
+
+def test_a_run_of_python_is_that_of_the_command_line(mrpc, tmp_path):
+  values = {**mrpc.flags, "do_train": True, "report": False}
+  settings = ClassifierSettings.of(**{**values, "output_dir": tmp_path / "out"})
+  fine_tuning.start(run_classifier.Classification, settings)
+  assert_same_tensors(tmp_path / "out" / "model.ckpt-20", mrpc.out / "model.ckpt-20")
