@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from absl import logging
 
@@ -18,6 +18,8 @@ from bert.scripts import run_states
 from bert.scripts.run_settings import RunSettings
 from bert.scripts.settings import UsageError
 from bert.training import distribution
+
+Run = TypeVar("Run", bound=RunSettings)
 
 
 def prepare(output_dir: str) -> None:
@@ -42,7 +44,7 @@ _OWN_FEATURES = {_TRAINING_LOCK: ".features.training", _EVALUATION_LOCK: ".featu
 
 
 @contextlib.contextmanager
-def locked_output_dir(settings: RunSettings) -> Iterator[RunSettings]:
+def locked_output_dir(settings: Run) -> Iterator[Run]:
   """Prepares `--output_dir`, and keeps other runs of its kind out of it until the block ends.
 
   One run that trains and one that only evaluates or predicts may share a folder, as scripts of 2018

@@ -16,7 +16,7 @@ Where the weights of a model come from is decided in one place and one order
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from absl import logging
 
@@ -37,6 +37,9 @@ from bert.scripts.settings import (
 from bert.tasks import user_tables
 from bert.tasks.windows import POOLINGS
 from bert.training import distribution
+
+if TYPE_CHECKING:
+  from typing_extensions import Self
 
 # Batches of similar lengths save a fifth of a step and cost the compilation for some twenty more
 # shapes: on MRPC's 343 steps the two are equal (docs/results/tried.md).
@@ -111,12 +114,12 @@ class ModelFiles(Settings, title="Model"):
   init_folder: str | None = None
   checkpoint: Any = None
 
-  def derived(self) -> Self:
+  def derived(self) -> "Self":
     """ALBERT's command lines give both files; their vocabulary lists the pieces of the model."""
     made = super().derived()
     return made.replace(vocab_file=made.spm_model_file) if made.spm_model_file else made
 
-  def replace(self, **values: Any) -> Self:
+  def replace(self, **values: Any) -> "Self":
     """See base class; an open checkpoint goes with its name."""
     if "init_checkpoint" in values:
       values.setdefault("checkpoint", None)
@@ -449,7 +452,7 @@ class RunSettings(
   needed: ClassVar[tuple[str, ...]] = ("output_dir",)
   length_name: ClassVar[str] = "num_train_steps"
 
-  def derived(self) -> Self:
+  def derived(self) -> "Self":
     """Fills in values that others decide."""
     made = super().derived()
     values: dict[str, Any] = {}
@@ -524,7 +527,7 @@ class RunSettings(
   # -------------------------------------------------------------------------------------------
   # Steps.
 
-  def with_steps(self, num_train_steps: int, num_warmup_steps: int) -> Self:
+  def with_steps(self, num_train_steps: int, num_warmup_steps: int) -> "Self":
     """Returns the settings of a run of that many steps; `fast` groups by length if that pays.
 
     Raises:
@@ -545,11 +548,11 @@ class RunSettings(
       group_by_length=group_by_length,
     )
 
-  def without_training(self) -> Self:
+  def without_training(self) -> "Self":
     """Returns those of a run that does not train: the model needs numbers of steps nevertheless."""
     return self.with_steps(1, int(self.get("warmup_proportion") or 0))
 
-  def with_summaries(self) -> Self:
+  def with_summaries(self) -> "Self":
     """Returns the settings with the default of `save_summary_steps`, which its help states."""
     if self.save_summary_steps is not None:
       return self
@@ -667,7 +670,7 @@ class FineTuningSettings(RunSettings, EpochSettings, ManyRunsSettings):
   required: ClassVar[tuple[str, ...]] = ("vocab_file", "bert_config_file", "output_dir")
   length_name = "num_train_epochs"
 
-  def derived(self) -> Self:
+  def derived(self) -> "Self":
     """See base class; runs to compare have curves."""
     made = super().derived()
     if made.is_many_runs and made.save_summary_steps is None:
@@ -714,7 +717,7 @@ class FineTuningSettings(RunSettings, EpochSettings, ManyRunsSettings):
     """The seeds of many runs."""
     return range(self.seed, self.seed + (self.num_runs or 1))
 
-  def planned(self, count: int, unit: str = "examples") -> Self:
+  def planned(self, count: int, unit: str = "examples") -> "Self":
     """Returns the settings of a run over its epochs: steps, warm-up, and grouping by length.
 
     A run has at least one step, where the original failed with zero.

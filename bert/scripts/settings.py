@@ -21,11 +21,19 @@ import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from absl import logging
 
 from bert.io import filesystem
+
+if TYPE_CHECKING:
+  from typing_extensions import Self, dataclass_transform
+else:
+
+  def dataclass_transform(**_):
+    """Tells type checkers that a class makes dataclasses; Python 3.10 lacks it."""
+    return lambda made: made
 
 
 class UsageError(ValueError):
@@ -143,7 +151,7 @@ def setting(
   return dataclasses.field(default=default, metadata=metadata)
 
 
-@typing.dataclass_transform(
+@dataclass_transform(
   kw_only_default=True, frozen_default=True, field_specifiers=(setting, dataclasses.field)
 )
 class _Meta(type):
@@ -177,7 +185,7 @@ class Settings(metaclass=_Meta):
   # Made once.
 
   @classmethod
-  def of(cls, **values: Any) -> Self:
+  def of(cls, **values: Any) -> "Self":
     """Makes settings of Python values, checked as those of a command line are.
 
     Raises:
@@ -193,7 +201,7 @@ class Settings(metaclass=_Meta):
     return cls.made(values)
 
   @classmethod
-  def made(cls, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Self:
+  def made(cls, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> "Self":
     """Makes settings of values that were checked.
 
     Args:
@@ -203,11 +211,11 @@ class Settings(metaclass=_Meta):
     values = {**(defaults or {}), **given}
     return cls(**values, given=frozenset(given)).derived()
 
-  def derived(self) -> Self:
+  def derived(self) -> "Self":
     """Returns the settings with those that follow from others. A subclass calls `super()`, too."""
     return self
 
-  def replace(self, **values: Any) -> Self:
+  def replace(self, **values: Any) -> "Self":
     """Returns the same settings but for these values."""
     return dataclasses.replace(self, **values)
 
