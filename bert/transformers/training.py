@@ -13,8 +13,8 @@ import tensorflow as tf
 from absl import logging
 from keras import ops
 
-from bert.keras3.models import PretrainedModel
 from bert.keras3.optimization import AdamWeightDecay
+from bert.keras3.pretrained_model import PretrainedModel
 from bert.transformers import losses
 from bert.transformers.main_layers import TFEmbeddings
 from bert.transformers.outputs import ModelOutput, logits_of, matched

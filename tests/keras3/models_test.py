@@ -6,7 +6,8 @@ import pytest
 from keras import ops
 
 from bert import keras3
-from bert.keras3 import BERT, BertTokenizer, models
+from bert.checkpoints import loading
+from bert.keras3 import BERT, BertTokenizer
 from bert.keras3.models import (
   BertForMaskedLM,
   BertForMultipleChoice,
@@ -112,7 +113,7 @@ def test_from_pretrained_has_the_originals_heads(golden_dir):
 
 def test_a_new_head_is_named_in_a_warning(golden_dir, monkeypatch):
   texts = []
-  monkeypatch.setattr(models.loading.logging, "warning", texts.append)
+  monkeypatch.setattr(loading.logging, "warning", texts.append)
   model = BertForSequenceClassification.from_pretrained(golden_dir / "tiny", num_labels=3)
   assert "2 variables skipped, left random:" in texts[0]
   assert "output_weights: not in the checkpoint" in texts[0]
