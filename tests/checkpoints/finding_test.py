@@ -77,13 +77,6 @@ def test_saved_models_and_object_based_checkpoints(tmp_path):
 # The `checkpoint` file
 
 
-def test_nothing_there(tmp_path, warnings):
-  assert finding.latest(str(tmp_path)) is None
-  assert finding.latest(str(tmp_path / "nowhere")) is None
-  assert finding.list_checkpoints(str(tmp_path)) == []
-  assert warnings == []
-
-
 @pytest.mark.parametrize("content", [b"", b"\0\xff\xfe", b"model_checkpoint_path: ", b"{}" * 999])
 def test_a_garbage_pointer(tmp_path, warnings, content):
   save(tmp_path, 9)

@@ -7,8 +7,6 @@ import struct
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bert.checkpoints import safetensors_file
 from bert.checkpoints.bundle_files import CheckpointError
@@ -97,21 +95,6 @@ def test_cut_off_anywhere(tmp_path):
     assert "is not a whole safetensors file" in error_of(path)
   path.write_bytes(FOREIGN + b"\0")
   assert "file not fully covered" in error_of(path)
-
-
-@given(st.integers(0, len(FOREIGN) - 17), st.integers(1, 255))
-@settings(max_examples=300, deadline=None)
-def test_a_flipped_byte_of_the_header_is_an_error_or_another_file(tmp_path_factory, place, change):
-  """Never another exception, and never more than the file has."""
-  content = bytearray(FOREIGN)
-  content[place] ^= change
-  path = tmp_path_factory.mktemp("flip") / "a.safetensors"
-  path.write_bytes(content)
-  try:
-    file = open_weights(path)
-  except CheckpointError:
-    return
-  assert sum(file.read(name).nbytes for name in file.tensors) == 16
 
 
 # What the library refuses is its own; these are what it lets pass, and one of each of its errors.

@@ -11,7 +11,6 @@ With transformers itself, in an interpreter that has it and PyTorch (a minute mo
 import json
 import os
 
-import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -206,15 +205,6 @@ def test_there_and_back_again(tmp_path, head):
   assert json.loads((tmp_path / "back/bert_config.json").read_text()) == CONFIG
   vocabulary = (tmp_path / "model/vocab.txt").read_bytes()
   assert (tmp_path / "back/vocab.txt").read_bytes() == vocabulary
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
-def test_types_are_kept(tmp_path, dtype):
-  tensors = {name: value.astype(dtype) for name, value in random_tensors(CONFIG, "ner").items()}
-  save_as_transformers(tmp_path / "there", tensors)
-  assert_same_values(read_all(tmp_path / "there"), tensors)
-  run_well("from_transformers", init_checkpoint=tmp_path / "there", output_dir=tmp_path / "back")
-  assert_same_values(read_all(tmp_path / "back"), tensors)
 
 
 def test_a_bias_for_choices(tmp_path):

@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from bert import families
-from bert.model import heads
 from bert.model.variable_shapes import encoder_shapes
 from bert.model.variables import VariableStore, use_store
 from bert.modeling import BertConfig, BertModel
@@ -237,20 +236,3 @@ def test_shapes_that_are_known_beforehand_are_those_of_the_model(keys):
 def test_impossible_configurations_are_named(content, message):
   with pytest.raises(ValueError, match=message):
     BertConfig.from_dict({**TINY, **content}).validate()
-
-
-def test_tinyberts_own_head():
-  """A ReLU before the classifier, and no dropout, of a BERT that says so; see tinybert_test.py."""
-  pooled = tf.constant([[-1.0, 2.0]])
-  with use_store(VariableStore()) as store:
-    plain = heads.get_classifier_logits(pooled, 3, False)
-    variables = set(store.variables)
-    config = BertConfig.from_dict({**TINY, "classifier_activation": "relu"})
-    hidden = heads.hidden_of(config, "texts")
-    found = heads.get_classifier_logits(pooled, 3, True, hidden=hidden)
-    expected = heads.get_classifier_logits(tf.constant([[0.0, 2.0]]), 3, False)
-    assert set(store.variables) == variables
-  np.testing.assert_array_equal(found, expected)
-  assert (found != plain).numpy().any()
-  assert heads.hidden_of(BertConfig.from_dict(TINY), "texts") is None
-  assert "classifier_activation" not in BertConfig.from_dict(TINY).to_dict()

@@ -148,16 +148,6 @@ def test_drawn_positions_are_words_and_their_number_is_the_original_s():
   assert (masked["input_ids"][changed] == 3).all()
 
 
-def test_masks_depend_on_the_example_alone():
-  together, _ = draw([40, 40, 40], [5, 9, 2])
-  alone, _ = draw([40, 40, 40], [1, 9, 8])
-  for name in ("masked_lm_positions", "sampling_seed"):
-    np.testing.assert_array_equal(together[name][1], alone[name][1])
-    assert (together[name][0] != alone[name][0]).any()
-  other_seed, _ = draw([40, 40, 40], [5, 9, 2], seed=8)
-  assert (other_seed["masked_lm_positions"] != together["masked_lm_positions"]).any()
-
-
 def test_a_sequence_without_words_has_no_mask():
   masked, ids = draw([2, 40], [0, 1])
   assert masked["masked_lm_weights"][0].sum() == 0

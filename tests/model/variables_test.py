@@ -85,20 +85,6 @@ def test_values_drawn_later_are_those_that_would_have_been_drawn_at_once():
   assert large_variables(store, "b")[0].numpy().any()  # after the block
 
 
-def test_values_from_elsewhere_are_not_drawn():
-  store = VariableStore()
-  with store.drawing_later():
-    loaded, own, neither = large_variables(store, "loaded", "own", "neither")
-  own.assign(tf.fill([128, 128], 3.0))
-  store.draw(loaded=["loaded"])
-  assert not loaded.numpy().any()
-  assert (own.numpy() == 3.0).all()
-  assert neither.numpy().any()
-  neither.assign(tf.zeros([128, 128]))
-  store.draw()
-  assert not neither.numpy().any()  # drawn once
-
-
 def test_types_and_trainability():
   with use_store(VariableStore()) as store:
     get_variable("weights", [2], vs.ones_initializer, dtype=tf.float16)

@@ -99,7 +99,7 @@ def test_recorded_texts_of_ids(recorded_file, golden_dir):
 # A small vocabulary.
 
 
-@pytest.mark.mutation("bert.text.byte_pairs:_valid", "sub() -> text")
+@pytest.mark.mutation("bert.text.characters:convert_to_utf8", "sub() -> text")
 def test_tokens(tokenizer):
   assert tokenizer.tokenize("Hello the... (and\u00a0é)") == [
     *["Hello", "Ġthe", "...", "Ġ(", "a", "nd", "Â", "ł", "Ã©", ")"]

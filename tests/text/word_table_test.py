@@ -119,16 +119,6 @@ def vocab():
   return {piece: index for index, piece in enumerate(PIECES)}
 
 
-def test_a_word_is_split_once(vocab, monkeypatch):
-  table, asked = table_of(vocab)
-  split = collections.Counter()
-  monkeypatch.setattr(table, "_split", lambda word: split.update([word]) or (1,))
-  for _ in range(3):
-    table.look_up("un unwanted, unwanted. Un é 博士 博")
-  assert split == {"un": 2, "unwanted": 1, ",": 1, ".": 1}  # "Un" is another word, not yet lower
-  assert asked == {"é": 1, "博": 1, "士": 1}
-
-
 def test_few_and_short_words_are_remembered(vocab):
   table, _ = table_of(vocab, max_words=8)
   for number in range(100):
