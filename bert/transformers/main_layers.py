@@ -104,6 +104,9 @@ class TFMainLayer(BERT):
     names = encoder_inputs(hasattr(self.config_class, "type_vocab_size"))
     first, given = by_name((*names, *ON_REQUEST, "training"), input_ids, args, kwargs)
     named = given.pop("return_dict", None)
+    for name in ("output_attentions", "output_hidden_states"):
+      if given.get(name) is None:
+        given[name] = getattr(self.own_config, name)
     first = {name: value for name, value in first.items() if name in names}
     tensors = {name: given.pop(name) for name in names if name in given} | first
     return super().__call__(tensors, return_dict=named, **given)

@@ -132,6 +132,8 @@ def test_the_main_layer_returns_what_a_model_without_a_head_returns(model):
     np.testing.assert_array_equal(output[name], expected[name])
   assert len(output) == 2
   assert isinstance(encoder.bert([IDS, MASK], return_dict=False), tuple)
+  attending = room.TFBertMainLayer(BertConfig(**SIZES, output_attentions=True))
+  assert len(attending(IDS).attentions) == SIZES["num_hidden_layers"]
   small = DistilBertConfig(vocab_size=60, dim=16, n_layers=1, n_heads=2, hidden_dim=24)
   assert list(TFDistilBertModel(small).distilbert(IDS)) == ["last_hidden_state"]
   ids = keras.Input((7,), dtype="int32")
@@ -150,12 +152,12 @@ def test_a_file_of_weights_is_of_the_family_of_the_given_configuration(tmp_path)
   np.testing.assert_array_equal(model(IDS)[0], saved(IDS)[0])
 
 
-@pytest.mark.slow
 def test_the_rate_only_rises_in_a_warm_up_that_is_longer_than_training():
   _, schedule = room.create_optimizer(1e-3, num_train_steps=5, num_warmup_steps=10)
   np.testing.assert_allclose([schedule(step) for step in range(6)], 1e-4 * np.arange(6))
 
 
+@pytest.mark.slow
 def test_rows_of_tables_that_are_looked_up_often_take_no_longer_steps():
   model = TFBertForSequenceClassification(BertConfig(**SIZES))
   tables = model.bert.embeddings
