@@ -275,10 +275,11 @@ def findings_of(task: Any, run: load_run.Run) -> list[findings.Finding]:
   """Looks at the data as `doctor.py` does."""
   settings = task.settings
   files = [settings.get(name) for name in _DATA_FILES]
+  values = {**settings.values, "vocab_file": run.vocab_file}
   if run.kind.name != "sentences":
-    settings = settings.replace(task_name=run.kind.name)
+    values["task_name"] = run.kind.name
   subject = findings.RunUnderCheck.of(
-    {**settings.values, "vocab_file": run.vocab_file},
+    values,
     config=run.config,
     input_file=",".join(filter(None, files)),
     settings=settings,
