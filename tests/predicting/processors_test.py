@@ -102,18 +102,21 @@ def test_other_items_are_refused(vectors, item, message):
     vectors.featurize(item)
 
 
-@pytest.mark.parametrize("ids", [[279, 1984], [13]])
+@pytest.mark.parametrize("ids", [[15339, 1917], [279, 1984], [13]])
 def test_ids_of_openai_are_refused_with_the_remedy(ids, tmp_path):
-  """Tokens as at these ids of BERT-Base, Uncased."""
-  tokens = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
-  tokens |= {13: "[unused12]", 279: "[unused274]", 1984: "ﬁ"}
+  """The first are "hello world" of cl100k_base; tokens as at these ids of BERT-Base, Uncased."""
+  tokens = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]", 1917: "皇"}
+  tokens |= {15339: "denise", 13: "[unused12]", 279: "[unused274]", 1984: "ﬁ"}
   path = tmp_path / "vocab.txt"
-  path.write_text("".join(f"{tokens.get(index, f'w{index:x}')}\n" for index in range(2000)))
+  path.write_text("".join(f"{tokens.get(index, f'w{index:x}')}\n" for index in range(15340)))
   processor = VectorProcessor(tokenization.load_tokenizer(path), 6)
   with pytest.raises(ValueError, match="check_embedding_ctx_length=False"):
     processor.featurize(ids)
   assert processor.featurize([101, *ids, 102])[0]["input_ids"] == [101, *ids, 102]
-  assert processor.featurize([1534, 1533])[0]["input_ids"] == [101, 1534, 1533, 102]
+  assert processor.featurize([15339, 15338])[0]["input_ids"] == [101, 15339, 15338, 102]
+  for own in ([1917], [1917, 1917], [15339], [15339, 15338, 15337, 15336]):  # of one script
+    assert processor.featurize(own)[0]["input_ids"] == [101, *own, 102]
+  assert processor.featurize([15339, 1917, 100])  # a text of both scripts, as far as one can tell
 
 
 def test_vectors_are_copies_of_what_the_engine_gives(vectors, tokenizer):
