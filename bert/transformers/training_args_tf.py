@@ -46,6 +46,8 @@ class TFTrainingArguments(transformers.TrainingArguments):
   gcp_project: str | None = _flag(None, "Its project.")
   poly_power: float = _flag(1.0, "Power of the polynomial by which the learning rate falls.")
   xla: bool = _flag(False, "Compile the model with XLA.")
+  push_to_hub_model_id: str | None = _flag(None, "Old name of hub_model_id.")
+  push_to_hub_token: str | None = _flag(None, "Old name of hub_token.")
 
   def __post_init__(self):
     """Makes choices of texts, and derives what is not given.

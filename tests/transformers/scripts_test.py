@@ -141,6 +141,7 @@ def test_what_is_derived_of_arguments():
   assert found.strategy is found.strategy
   assert found.get_process_log_level() == logging.WARNING
   assert "eval_steps=500" in str(found)
+  assert found.push_to_hub_model_id is None  # read by all example scripts of transformers 4
   assert "me" not in json.loads(found.to_json_string()).values()
   assert found.to_sanitized_dict()["eval_strategy"] == "steps"
 
