@@ -125,7 +125,6 @@ def test_one_and_one_step_are_two_bit_for_bit(student, mrpc, tmp_path):
   assert_same_tensors(student[0] / "model.ckpt-2", tmp_path / "out" / "model.ckpt-2")
 
 
-@pytest.mark.mutation("bert.scripts.run_distillation:RunDistillation.facts", "identity -> None")
 def test_another_teacher_is_refused(student, mrpc, tmp_path):
   other = teachers.write(tmp_path / "teacher", VOCAB, CLASSES, HEAD, LENGTH, seed=6)
   copied = shutil.copytree(student[0], tmp_path / "out")

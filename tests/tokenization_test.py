@@ -147,7 +147,6 @@ def test_any_text_is_treated_as_defined_and_offsets_agree(vocab_file, do_lower_c
   check()
 
 
-@pytest.mark.mutation("bert.text.characters:decompose", "always")
 def test_a_pile_of_accents_is_not_left_to_quadratic_normalization(monkeypatch):
   """`unicodedata.normalize` sorts accents by insertion: these would take it 5 * 10^9 swaps."""
   normalized_lengths = []
@@ -286,7 +285,6 @@ def test_steps_can_be_overridden(vocab_file):
   assert tokenizer.tokenize_with_offsets("\u0130x") == expected
 
 
-@pytest.mark.mutation("bert.tokenization:WordpieceTokenizer._split_and_remember", "guard")
 def test_changed_settings_are_not_answered_from_memory():
   tokenizer = tokenization.WordpieceTokenizer({"a": 0, "##b": 1})
   assert tokenizer.tokenize("ab abc") == ["a", "##b", "[UNK]"]
@@ -300,7 +298,6 @@ def test_changed_settings_are_not_answered_from_memory():
   assert tokenizer.tokenize("ab") == ["ab"]
 
 
-@pytest.mark.mutation("bert.tokenization:WordpieceTokenizer._split_and_remember", "call clear")
 def test_memory_of_words_is_bounded(monkeypatch):
   monkeypatch.setattr(tokenization, "MAX_WORDS", 3)
   tokenizer = tokenization.WordpieceTokenizer({"a": 0, "##a": 1})

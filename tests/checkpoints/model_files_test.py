@@ -84,7 +84,6 @@ def test_a_vocabulary_has_an_embedding_for_each_token():
   model_files.check_vocabulary_size({"[UNK]": 1, "a": 2}, "vocab.txt", 3, "x.json", "albert")
 
 
-@pytest.mark.mutation("bert.checkpoints.model_files:is_of_other_kind", "_kind_of() -> usual")
 @pytest.mark.parametrize(
   ("vocab", "family", "message"),
   [

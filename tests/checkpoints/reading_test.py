@@ -54,7 +54,6 @@ def _damaged(content: bytes, block: int):
     )
 
 
-@pytest.mark.mutation("bert.checkpoints.bundle_files:read_sidecar", "guard", case=".state.json-5")
 @pytest.mark.parametrize(("suffix", "block"), [(DATA, 19), (".index", 3), (".state.json", 5)])
 def test_damage_is_found_and_named(tmp_path, suffix, block):
   prefix = save(tmp_path, 20)
@@ -93,7 +92,6 @@ def test_a_damaged_index_without_a_sidecar(tmp_path):
   assert len(messages) > 100
 
 
-@pytest.mark.mutation("bert.checkpoints.reading:open_checkpoint", "call check_sidecar")
 def test_swapped_files_are_found(tmp_path):
   first, second = (save(tmp_path, step) for step in (1, 2))
   shutil.copy(first + DATA, second + DATA)  # same size: the values' checksums find it

@@ -122,7 +122,6 @@ def test_after_going_back_the_abandoned_steps_go_first(tmp_path):
   assert finding.latest(str(tmp_path)).endswith("-18")
 
 
-@pytest.mark.mutation("bert.checkpoints.saving:_purge", "except OSError")
 def test_a_failing_purge_only_warns(tmp_path, warnings, monkeypatch):
   save(tmp_path, 1)
   save(tmp_path, 2)
@@ -173,7 +172,6 @@ except CheckpointError as error:
   assert finding.latest(str(tmp_path)) == older
 
 
-@pytest.mark.mutation("bert.checkpoints.saving:_write_aside", "call names_and_shapes")
 def test_a_file_that_comes_out_short_replaces_nothing(tmp_path, monkeypatch):
   older = save(tmp_path, 1)
   write = tf.raw_ops.SaveV2
@@ -226,8 +224,6 @@ def test_unusable_directories(tmp_path):
     saving.save("gs://bucket/out", 1, values_of(1), {})
 
 
-@pytest.mark.mutation("bert.checkpoints.saving:_write_aside", "call force_to_disk")
-@pytest.mark.mutation("bert.checkpoints.saving:_move_into_place", "call force_to_disk")
 def test_everything_is_on_disk_before_it_becomes_visible(tmp_path, monkeypatch):
   """The order of fsync and rename, which no killing shows: only a power cut would."""
   events = []
@@ -351,7 +347,6 @@ def _resume(folder) -> dict[str, np.ndarray] | None:
   return found
 
 
-@pytest.mark.mutation("bert.checkpoints.saving:save", "call _remove_leftovers")
 @pytest.mark.ci
 def test_killed_while_saving(killed):
   steps = []
@@ -364,7 +359,6 @@ def test_killed_while_saving(killed):
   assert steps == sorted(steps)
 
 
-@pytest.mark.mutation("bert.checkpoints.saving:_move_into_place", "call _keep_replaced")
 @pytest.mark.ci
 def test_killed_while_replacing_the_only_checkpoint(killed):
   """The same step again: at each moment either the old content or the new, never neither."""

@@ -482,7 +482,6 @@ def test_an_export_of_an_export(exported, encoder, trained, tmp_path):
 # Writing, whole or not at all.
 
 
-@pytest.mark.mutation("bert.exporting.saved_models:load_all", "guard")
 def test_a_checkpoint_that_lacks_a_variable_is_refused(store, trained, tmp_path):
   partial = {n: v for n, v in store.variables.items() if "pooler" not in n}
   prefix = saving.save(str(tmp_path), 1, partial, {})

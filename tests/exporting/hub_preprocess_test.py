@@ -445,9 +445,6 @@ def random_text(draw):
   return made if isinstance(made, bytes) else made.encode("utf-8", "surrogatepass")
 
 
-@pytest.mark.mutation(
-  "bert.exporting.graph_tokenizer:ExactTokenizer.words", "_REPLACEMENT -> 65", case="uncased-3000"
-)
 @pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_random_texts(trap_pair, count):
   draw = random.Random(count)

@@ -17,8 +17,6 @@ def names_in(folder) -> list[str]:
   return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.mutation("bert.io.atomic_files:written_whole", "call fsync")
-@pytest.mark.mutation("bert.io.atomic_files:written_whole", "call force_to_disk")
 def test_everything_is_on_disk_before_the_new_name_is(tmp_path, monkeypatch):
   """A power cut after the rename must not leave a name without its content."""
   calls = []
@@ -51,7 +49,6 @@ atomic_files.write_text(sys.argv[1], "new" * 1000)
 """
 
 
-@pytest.mark.mutation("bert.io.atomic_files:written_whole", "call hidden_beside")
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_killed_before_the_rename_leaves_the_old_text(tmp_path, function):
   path = tmp_path / "a.txt"
@@ -67,7 +64,6 @@ def test_killed_before_the_rename_leaves_the_old_text(tmp_path, function):
   assert path.read_text() == "newer"
 
 
-@pytest.mark.mutation("bert.io.atomic_files:written_whole", "call remove")
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_an_error_leaves_the_old_text_and_nothing_else(tmp_path, monkeypatch, function):
   path = tmp_path / "a.txt"
@@ -83,7 +79,6 @@ def test_an_error_leaves_the_old_text_and_nothing_else(tmp_path, monkeypatch, fu
   assert names_in(tmp_path) == ["a.txt"]
 
 
-@pytest.mark.mutation("bert.io.atomic_files:errors_naming", "startswith() -> False", case="replace")
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_an_error_names_the_file_that_is_to_be(tmp_path, monkeypatch, function):
   """The system's own errors name a temporary file, or none."""
@@ -97,7 +92,6 @@ def test_an_error_names_the_file_that_is_to_be(tmp_path, monkeypatch, function):
   assert caught.value.filename == str(tmp_path / "a.txt")
 
 
-@pytest.mark.mutation("bert.io.atomic_files:_lock", "call suppress")
 def test_a_full_disk_does_not_keep_from_holding_a_folder(tmp_path, monkeypatch):
   def full(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
@@ -121,10 +115,6 @@ def test_a_folder_that_cannot_be_synchronised_is_no_error(tmp_path, monkeypatch)
     atomic_files.force_to_disk(tmp_path / "a.txt")
 
 
-@pytest.mark.mutation(
-  "bert.io.atomic_files:check_writable",
-  'TemporaryFile() -> open(os.path.join(folder, ".probe"), "wb")',
-)
 def test_a_folder_is_tried_without_a_trace(tmp_path):
   """Whatever has a name would stay there for ever if the process died."""
   seen = []
@@ -153,7 +143,6 @@ def holder(tmp_path):
     yield process
 
 
-@pytest.mark.mutation("bert.io.file_locks:try_lock", "call lock")
 def test_a_second_process_is_refused_and_told_of_the_first(tmp_path, holder):
   told = rf"is in use by process {holder.pid} on .*another output_dir"
   with pytest.raises(atomic_files.FolderInUseError, match=told), atomic_files.hold_folder(tmp_path):
@@ -173,7 +162,6 @@ def test_a_killed_process_holds_nothing(tmp_path, holder):
   assert names_in(tmp_path) == []
 
 
-@pytest.mark.mutation("bert.io.atomic_files:_lock", "always")
 @_with_locks_of_posix
 def test_a_file_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeypatch):
   real_lock, calls = file_locks.fcntl.lockf, []

@@ -97,7 +97,6 @@ def test_download_goes_on_in_the_next_run(get_model, server, tmp_path):
   assert cached_names(tmp_path) == [MODEL]
 
 
-@pytest.mark.mutation("bert.io.http:_check_is_rest", "guard")
 @pytest.mark.parametrize("ignores_if_range", [False, True])
 def test_file_that_changed_is_never_glued(get_model, server, ignores_if_range):
   server.cut_after = [300_000, 0, 0]
@@ -155,7 +154,6 @@ def test_silent_server_times_out(monkeypatch, server, tmp_path):
       download_model(MODEL, tmp_path, url)
 
 
-@pytest.mark.mutation("bert.io.http:_check_room", "guard")
 def test_too_large_is_refused_by_the_declared_length(get_model, server, tmp_path, monkeypatch):
   monkeypatch.setattr(http, "MAX_DOWNLOAD_BYTES", 500_000)
   with pytest.raises(DownloadError, match="limit of 500,000"):
@@ -164,7 +162,6 @@ def test_too_large_is_refused_by_the_declared_length(get_model, server, tmp_path
   assert part.stat().st_size == 0
 
 
-@pytest.mark.mutation("bert.io.http:_copy_body", "guard")
 def test_too_large_is_refused_by_the_real_length(get_model, server, monkeypatch):
   monkeypatch.setattr(http, "MAX_DOWNLOAD_BYTES", 500_000)
   server.lengths = False
@@ -189,7 +186,6 @@ def test_cache_that_cannot_be_written_is_reported(server, tmp_path):
 # Where a request may go.
 
 
-@pytest.mark.mutation("bert.io.http:_check_url", "guard")
 @pytest.mark.parametrize(
   "url",
   [
@@ -309,7 +305,6 @@ def test_no_member_of_a_zip_lands_outside(name, tmp_path):
   assert content_of(folder)["good"] == b"y"
 
 
-@pytest.mark.mutation("bert.io.download_cache:_plain_member", "guard")
 @pytest.mark.parametrize(
   "archive",
   [
@@ -324,7 +319,6 @@ def test_a_hostile_tar_is_refused(archive, tmp_path):
     unpacked(archive, tmp_path)
 
 
-@pytest.mark.mutation("bert.io.download_cache:_check_unpacked_bytes", "guard")
 @pytest.mark.parametrize("make", [zip_of, tar_of])
 def test_an_archive_that_swells_is_refused(make, tmp_path, monkeypatch):
   monkeypatch.setattr(download_cache, "MAX_UNPACKED_BYTES", 100_000)

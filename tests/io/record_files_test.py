@@ -15,7 +15,6 @@ def write(path, count):
   return str(path)
 
 
-@pytest.mark.mutation("bert.io.record_files", "keyword deterministic")
 def test_records_have_the_original_types_and_one_order_of_bytes(tmp_path):
   path = tmp_path / "a.tf_record"
   more = {f"name_{number:02}": number for number in range(20)}
@@ -50,7 +49,6 @@ def test_the_manifest_says_whether_a_file_is_compressed(tmp_path):
   assert record_files.compression_of(write(tmp_path / "b", count=1)) == ""
 
 
-@pytest.mark.mutation("bert.io.record_files:records_of", "guard")
 def test_counting_checks_the_manifest(tmp_path):
   path = tmp_path / "a"
   write(path, count=6)

@@ -184,7 +184,6 @@ def test_shared_layers_get_the_sum_of_their_gradients():
     np.testing.assert_allclose(gradient, (sides[0] - sides[1]) / (2 * step), rtol=2e-2)
 
 
-@pytest.mark.mutation("bert.model.embeddings:embedding_lookup", "where() -> {2}")
 def test_rows_of_padding_learn_nothing_from_the_look_up():
   """As PyTorch's `padding_idx`: of RoBERTa, the row of words and that of positions."""
   config = BertConfig.from_dict({**TINY, **KEYS["roberta"], "initializer_range": 0.5})

@@ -120,7 +120,6 @@ def test_bias_scale():
   )
 
 
-@pytest.mark.mutation("bert.model.kernels:cross_entropy", "where() -> {1}")
 @pytest.mark.usefixtures("compiled")
 def test_cross_entropy():
   x, bias = normal([9, 50], 1) * 3.0, normal([50], 2)

@@ -23,7 +23,6 @@ def mask(request):
   return np.array(request.param)
 
 
-@pytest.mark.mutation("bert.model.token_rows:Unpadding._zeros_at_padding", "operand *")
 def test_removing_and_restoring_padding(mask):
   batch_size, length = mask.shape
   x = normal([batch_size * length, 6], 1)
@@ -40,7 +39,6 @@ def test_removing_and_restoring_padding(mask):
   )
 
 
-@pytest.mark.mutation("bert.model.token_rows:Unpadding.from_heads.from_heads.gradient", "operand *")
 def test_gathering_heads_without_padding(mask):
   """Attention over what `to_heads` gives equals attention over padded rows, with its gradient."""
   (batch_size, length), heads, size = mask.shape, 2, 3

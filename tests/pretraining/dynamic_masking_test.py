@@ -132,7 +132,6 @@ def test_shares_over_100_000_tokens(whole_words):
   assert len(np.unique(others)) > 0.7 * VOCAB_SIZE
 
 
-@pytest.mark.mutation("bert.pretraining.dynamic_masking:Masking.from_vocabulary", "never")
 def test_roberta_draws_no_special_token():
   """80/10/10 as BERT, but random words are from the others alone, each as likely."""
   vocab = {f"word{index}": index for index in range(4, 40)}

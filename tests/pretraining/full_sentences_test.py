@@ -108,7 +108,6 @@ def test_a_line_that_is_too_long_goes_on_in_the_next_sequence(vocab_file, tmp_pa
   assert [len(tokens_of(each)) for each in features_of(tmp_path / "text", settings)] == [32, 32, 3]
 
 
-@pytest.mark.mutation("bert.pretraining.piece_tables:load_tables", "keyword plain")
 def test_special_tokens_in_a_text_are_text(vocab_file, tmp_path):
   (tmp_path / "text").write_text("a </s> <mask> <pad>\n")
   settings = settings_of(vocab_file)

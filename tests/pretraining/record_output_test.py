@@ -13,7 +13,6 @@ from tests.kit.paths import ROOT
 from tests.kit.pretraining_records import create, flags_for, in_memory, names
 
 
-@pytest.mark.mutation("bert.pretraining.record_output:RecordFiles._manifest", "getsize() -> None")
 def test_readers_notice_a_file_cut_between_records(tmp_path):
   import tensorflow as tf
 
@@ -72,7 +71,6 @@ def test_a_killed_job_leaves_no_final_name_and_the_next_one_cleans_up(tmp_path):
   assert names(tmp_path) == [".out.manifest.json", "out"]
 
 
-@pytest.mark.mutation("bert.pretraining.record_output:RecordFiles.__init__", "call hidden_beside")
 def test_a_failing_rename_leaves_the_old_file_readable(tokenizer, tmp_path, monkeypatch):
   path = tmp_path / "out"
   path.write_bytes(b"old")

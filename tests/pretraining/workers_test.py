@@ -130,7 +130,6 @@ KILLED = (
 )
 
 
-@pytest.mark.mutation("bert.pretraining.workers:_Workers.messages", "except EOFError")
 @pytest.mark.ci
 @pytest.mark.parametrize(
   ("stop", "message"),

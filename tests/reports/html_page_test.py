@@ -37,8 +37,6 @@ def test_it_needs_nothing_else(kind, page):
   assert "url(#" in page or kind not in ("classes", "numbers")
 
 
-@pytest.mark.mutation("bert.reports.html_page:_template", "keyword autoescape")
-@pytest.mark.mutation("bert.reports.html_page:_data", "call replace")
 @pytest.mark.parametrize("kind_", ["classes", "entities", "choices", "values"])
 def test_what_users_wrote_is_text(kind_):
   examples = made_up_runs.KINDS[kind_]()
@@ -75,7 +73,6 @@ def test_a_large_run_is_small():
   assert "The most frequent confusions among 30 classes" in page
 
 
-@pytest.mark.mutation("bert.reports.html_page:page", "always")
 def test_examples_are_left_out_where_the_page_would_be_too_large(monkeypatch):
   made = made_up_runs.subject(made_up_runs.of_classes(), curves=None)
   whole = html_page.render(made)
@@ -144,7 +141,6 @@ def test_nothing_is_called_wrong_where_all_is_right():
   assert "All answers are right. These are the 4 with the highest loss." in said
 
 
-@pytest.mark.mutation("bert.reports.contents:contents", "call interval")
 def test_the_headline_has_its_interval_and_what_spoils_it():
   leak = findings.note("3 of 4 examples of dev are in train, too.", "dev.tsv:1", "Remove them.")
   examples = made_up_runs.of_classes()

@@ -195,7 +195,6 @@ def test_a_fitting_manifest_and_a_smaller_vocabulary_train(model, tmp_path):
   assert "vocabulary was 'abab" in error_of(**{**values, "num_train_steps": 2}, do_train=True)
 
 
-@pytest.mark.mutation("bert.pretraining.record_checks:_other_vocabulary", "always")
 @pytest.mark.usefixtures("fake_estimator")
 def test_files_of_two_vocabularies_are_refused(model, tmp_path):
   for name in "ab":

@@ -166,7 +166,6 @@ def places(roberta, model, unmasked, tmp_path_factory) -> dict[str, str]:
   return {name: str(path) for name, path in paths.items()}
 
 
-@pytest.mark.mutation("bert.pretraining.record_checks:_wrong_padding", "always")
 @pytest.mark.usefixtures("fake_estimator")
 @pytest.mark.parametrize(
   ("changes", "message"),

@@ -90,7 +90,6 @@ def test_reads_what_the_parser_of_absl_reads(words):
   assert ours == values_after(lambda argv: flags.FLAGS(argv, known_only=True))
 
 
-@pytest.mark.mutation("bert.scripts.command_line:_about_unknown", "rstrip() -> name")
 def test_unknown_flags_are_named_once_with_the_nearest_known_name(run):
   done = run("--data_dir=x", "--do_trian", "--zyxw", "value", "--do_trian", "--nodo_trian")
   assert report_of(done)["do_train"] is False
@@ -266,7 +265,6 @@ def test_required_flags_are_checked_when_the_script_asks(run):
   assert "--output_dir" not in run("--data_dir=required", "--output_dir=o").stderr
 
 
-@pytest.mark.mutation("bert.scripts.command_line:_exit_code", "except ValueError")
 @pytest.mark.parametrize(
   ("word", "message"),
   [
@@ -338,7 +336,6 @@ def test_an_error_in_the_input_leaves_no_log(run, tmp_path):
   assert not list((tmp_path / "out").iterdir())
 
 
-@pytest.mark.mutation("bert.scripts.command_line:_exit_code", "130 -> 1")
 def test_interrupt_exits_with_130_and_what_main_returns_is_the_exit_code(run):
   interrupted = run("--data_dir=interrupt")
   assert (interrupted.returncode, interrupted.stderr) == (130, "\nInterrupted.\n")

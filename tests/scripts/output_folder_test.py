@@ -168,7 +168,6 @@ def test_a_folder_of_an_earlier_version_is_known_by_its_configuration(tmp_path):
   output_folder.check_same_model(str(tmp_path), other)
 
 
-@pytest.mark.mutation("bert.scripts.output_folder:check_same_model", "call check_same_run")
 def test_another_model_in_the_output_folder_is_refused_by_key(tmp_path):
   folder = str(tmp_path / "out")
   output_folder.check_same_model(folder, {"labels": ["0"]})  # nothing there yet
@@ -191,7 +190,6 @@ def test_a_checkpoint_of_the_original_has_no_fingerprint(tmp_path):
   output_folder.check_same_model(folder, {"a": 2})
 
 
-@pytest.mark.mutation("bert.scripts.output_folder:_hold", "call enter_context")
 @pytest.mark.parametrize(
   ("do_train", "lock", "advice"),
   [
@@ -217,7 +215,6 @@ def test_a_folder_of_another_run_is_refused_at_once(tmp_path, do_train, lock, ad
   assert os.listdir(folder) == []
 
 
-@pytest.mark.mutation("bert.scripts.output_folder:_hold", "always")
 @pytest.mark.parametrize(
   ("do_train", "lock", "own"),
   [(False, ".lock", ".features.evaluation"), (True, ".lock.evaluation", ".features.training")],

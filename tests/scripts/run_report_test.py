@@ -130,7 +130,6 @@ def test_the_lines_to_use_a_model_hold_its_own_text():
   assert shlex.split(service)[-1] == body
 
 
-@pytest.mark.mutation("bert.scripts.run_report:failing_as_warning", "except Exception")
 @pytest.mark.parametrize(
   "error", [ValueError("the data are gone."), RuntimeError("a bug"), OSError(28, "No space left")]
 )

@@ -150,7 +150,6 @@ def test_numbers_at_the_edge_are_fine(given):
   settings.check_training()
 
 
-@pytest.mark.mutation("bert.scripts.run_settings:RunSettings.check_training", "guard")
 def test_a_batch_divides_into_its_parts(given):
   given(train_batch_size=8, gradient_accumulation_steps=4).check_training()
   settings = given(train_batch_size=8, gradient_accumulation_steps=3)
@@ -399,7 +398,6 @@ def test_a_vocabulary_far_smaller_than_the_model_is_told_once(load, tmp_path, ca
   )
 
 
-@pytest.mark.mutation("bert.scripts.resolution:resolve", "find() -> finding.latest({0})")
 def test_a_checkpoint_that_is_missing_is_never_a_fresh_start(load, tmp_path):
   with pytest.raises(bundle_files.CheckpointError, match=r"model\.ckpt-7\.index does not exist"):
     load(init_checkpoint=tmp_path / "model.ckpt-7")

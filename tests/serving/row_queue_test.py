@@ -26,7 +26,6 @@ def lengths_of(batch):
   return [request.lengths[index] for request, index in batch.places()]
 
 
-@pytest.mark.mutation("bert.serving.row_queue:RowQueue.take", "guard")
 def test_a_batch_has_rows_up_to_its_tokens():
   queue = queue_of(request(3, 3, 3, 1))
   assert (len(queue), queue.tokens) == (1, 10)

@@ -222,7 +222,6 @@ def test_a_request_that_would_wait_too_long_is_refused(channels, folder, items):
   asyncio.run(main())
 
 
-@pytest.mark.mutation("bert.serving.served_models:check_time", "guard")
 def test_a_request_that_takes_longer_than_anybody_waits_is_refused_at_once(channels, folder):
   async def main():
     # 1,000 tokens a second: 100 tokens may be computed.

@@ -375,31 +375,6 @@ FAMILIES = [
 ]
 
 
-@pytest.mark.mutation(
-  "bert.checkpoints.torch_pickle:_Unpickler.find_class",
-  "guard",
-  case="hostile pickle in zip: os.system",
-)
-@pytest.mark.mutation(
-  "bert.checkpoints.torch_pickle:_Unpickler.persistent_load",
-  "guard",
-  case="odd pickle in zip: a part of a storage",
-)
-@pytest.mark.mutation(
-  "bert.checkpoints.torch_pickle:_check_opcodes",
-  "guard",
-  case="odd pickle in zip: a value stored under 4 billion",
-)
-@pytest.mark.mutation("bert.checkpoints.torch_file:_members", "guard", case="zip: compressed")
-@pytest.mark.mutation(
-  "bert.checkpoints.torch_file:_check_tensor",
-  "guard",
-  case="odd pickle in zip: one element a billion times",
-)
-@pytest.mark.mutation("bert.checkpoints.h5_file:_datasets", "guard", case="HDF5: a link to a file")
-@pytest.mark.mutation(
-  "bert.checkpoints.h5_file:_tensor_info", "guard", case="HDF5: a compressed terabyte"
-)
 @pytest.mark.parametrize(("family", "row"), rows_of(FAMILIES))
 def test_a_bad_file_is_refused(family, row, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)

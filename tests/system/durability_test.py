@@ -130,25 +130,6 @@ WRITERS = {
 }
 
 
-@pytest.mark.mutation(
-  "bert.io.text_lines:written_output", 'written_whole() -> open({0}, "wb")', case="answers"
-)
-@pytest.mark.mutation(
-  "bert.checkpoints.safetensors_file:write",
-  'written_whole() -> open({0}, "wb")',
-  case="safetensors",
-)
-@pytest.mark.mutation(
-  "bert.io.record_files:write_records", 'written_whole() -> open({0}, "wb")', case="records"
-)
-@pytest.mark.mutation(
-  "bert.pretraining.record_output:RecordFiles._publish",
-  "call force_to_disk",
-  case="pretraining records",
-)
-@pytest.mark.mutation(
-  "bert.io.atomic_files:folder_written_whole", "call _force_tree_to_disk", case="export"
-)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_content_is_on_disk_before_its_name(tmp_path, disk, writer):
   names = WRITERS[writer](tmp_path)
@@ -158,7 +139,6 @@ def test_content_is_on_disk_before_its_name(tmp_path, disk, writer):
   assert identity_of(tmp_path) in disk.synced
 
 
-@pytest.mark.mutation("bert.io.download_cache:_fetch_and_build", "call sync")
 def test_a_download_is_on_disk_before_its_name(tmp_path, monkeypatch):
   from bert.checkpoints import released_models
   from bert.families import files
@@ -186,7 +166,6 @@ def test_a_download_is_on_disk_before_its_name(tmp_path, monkeypatch):
 # Between two steps of one writer.
 
 
-@pytest.mark.mutation("bert.io.record_files:write_records", "call remove")
 def test_records_without_their_manifest_yet_can_be_read(tmp_path, monkeypatch):
   """Killed between the two renames: the manifest of the old records must not refuse the new."""
   from bert.io import record_files
@@ -209,7 +188,6 @@ def old_model(folder):
   return str(folder)
 
 
-@pytest.mark.mutation("bert.exporting.saved_models:written_aside", "call folder_written_whole")
 def test_a_failed_export_leaves_the_old_model(tmp_path):
   from bert.exporting import saved_models
 
@@ -225,7 +203,6 @@ def assert_only_the_old_model_is_in(folder):
   assert (folder / "encoder" / "saved_model.pb").read_bytes() == b"old"
 
 
-@pytest.mark.mutation("bert.io.atomic_files:folder_written_whole", "call _put_back")
 def test_an_export_that_cannot_be_renamed_leaves_the_old_model(tmp_path, monkeypatch):
   """Where the system cannot exchange two folders, the old one is moved away first."""
   from bert.io import atomic_files
@@ -244,7 +221,6 @@ def test_an_export_that_cannot_be_renamed_leaves_the_old_model(tmp_path, monkeyp
   assert_only_the_old_model_is_in(tmp_path)
 
 
-@pytest.mark.mutation("bert.io.atomic_files:folder_written_whole", "call _put_back")
 def test_an_export_killed_between_two_renames_loses_no_model(tmp_path):
   from bert.io import atomic_files
 
@@ -258,7 +234,6 @@ def test_an_export_killed_between_two_renames_loses_no_model(tmp_path):
   assert_only_the_old_model_is_in(tmp_path)
 
 
-@pytest.mark.mutation("bert.exporting.saved_models:written_aside", "guard")
 def test_an_export_replaces_no_folder_of_something_else(tmp_path):
   from bert.exporting import saved_models
 

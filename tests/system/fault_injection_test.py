@@ -36,7 +36,6 @@ from tests.kit.fault_trials import (
 from tests.kit.faults import Loss
 
 
-@pytest.mark.mutation("bert.pretraining.record_output:RecordFiles._publish", "call remove")
 def test_data(tmp_path):
   check(DATA, tmp_path, step=4)
 
@@ -46,16 +45,11 @@ def test_data_of_electra(tmp_path):
   check(DATA_OF_ELECTRA, tmp_path, step=4)
 
 
-@pytest.mark.mutation(
-  "bert.predicting.vector_files:write_npz.column", "_close_quietly -> aside.close"
-)
-@pytest.mark.mutation("bert.predicting.vector_files:_Column.append", "call errors_naming")
 @pytest.mark.ci
 def test_vectors(tmp_path):
   check(VECTORS, tmp_path, step=2)
 
 
-@pytest.mark.mutation("bert.io.record_files:write_records", "call remove")
 def test_records_keep_their_manifest(tmp_path):
   """Never an old manifest beside a new file, or the other way round: that would be unreadable."""
   program = dataclasses.replace(VECTORS, check_whole=check_records)
@@ -68,8 +62,6 @@ def test_results(tmp_path):
   check(RESULTS, tmp_path, step=3)
 
 
-@pytest.mark.mutation("bert.io.atomic_files:_replace_folder", "_exchange() -> False")
-@pytest.mark.mutation("bert.exporting.saved_models:written_aside", "except OpError")
 @pytest.mark.ci
 def test_exports(tmp_path):
   check(MODEL, tmp_path, step=8)
@@ -101,7 +93,6 @@ def test_exports_where_folders_cannot_be_exchanged(tmp_path, monkeypatch):
   assert names(between[0]) == set(old)
 
 
-@pytest.mark.mutation("bert.checkpoints.saving:_write_aside", "call force_to_disk")
 @pytest.mark.ci
 def test_training(tmp_path):
   check(TRAINING, tmp_path, step=16)
@@ -112,8 +103,6 @@ def trial(tmp_path_factory) -> Trial:
   return Trial(TRAINING, tmp_path_factory.mktemp("training") / "trial")
 
 
-@pytest.mark.mutation("bert.training.estimator:Estimator._train", "call clean")
-@pytest.mark.mutation("bert.checkpoints.saving:clean", "call _purge")
 def test_a_death_after_the_last_step_leaves_nothing_for_ever(trial, tmp_path):
   """No later `save` clears what the last one left: the same command does, as it finds no work."""
   faults.fresh_copy(trial._seed, trial.work)
@@ -126,7 +115,6 @@ def test_a_death_after_the_last_step_leaves_nothing_for_ever(trial, tmp_path):
     trial._check_second_run(state.name)
 
 
-@pytest.mark.mutation("bert.checkpoints.saving:clean", "earlier -> superseded")
 def test_what_is_cleaned_is_ours(tmp_path):
   """A later checkpoint, put there by hand, is none that was about to make room."""
   train_toy(tmp_path, steps=4)
@@ -145,7 +133,6 @@ class FullDisk:
   as_default = close = flush
 
 
-@pytest.mark.mutation("bert.training.progress:EventLog._may_fail", "except OpError", case="written")
 @pytest.mark.parametrize("when", ["created", "written"])
 def test_events_that_cannot_be_written_cost_no_run(trial, monkeypatch, caplog, when):
   creates = FullDisk().flush if when == "created" else lambda *_: FullDisk()

@@ -99,7 +99,6 @@ def test_recorded_texts_of_ids(recorded_file, golden_dir):
 # A small vocabulary.
 
 
-@pytest.mark.mutation("bert.text.characters:convert_to_utf8", "sub() -> text")
 def test_tokens(tokenizer):
   assert tokenizer.tokenize("Hello the... (and\u00a0é)") == [
     *["Hello", "Ġthe", "...", "Ġ(", "a", "nd", "Â", "ł", "Ã©", ")"]
@@ -236,7 +235,6 @@ def test_bad_tokenizer_files(tmp_path):
     BytePairTokenizer(tmp_path / "merges.txt")
 
 
-@pytest.mark.mutation("bert.text.byte_pairs:_library_tokenizer", "call extra")
 def test_without_the_library(vocab_file, monkeypatch):
   monkeypatch.setitem(sys.modules, "tokenizers", None)
   with pytest.raises(installation.MissingExtraError, match=r'pip install "bert-alive\[roberta\]"'):

@@ -42,10 +42,6 @@ def test_vocabulary_oddities_the_original_took_silently(tmp_path, recwarn, conte
   assert not recwarn.list
 
 
-@pytest.mark.mutation("bert.text.vocabulary_file:read_tokens", "call _warn_if", case="duplicate")
-@pytest.mark.mutation(
-  "bert.text.vocabulary_file:read_tokens", "call _warn_if", case="no [UNK], [SEP"
-)
 @pytest.mark.parametrize(
   ("content", "expected", "warning"),
   [

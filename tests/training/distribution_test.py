@@ -158,7 +158,6 @@ def test_one_process_is_the_chief_and_waits_for_nobody():
   assert distribution.gather([row]) == [row]
 
 
-@pytest.mark.mutation("bert.scripts.command_line:_report", "getattr() -> 1")
 def test_a_script_that_lost_a_worker_exits_with_its_code(capsys):
   def lose_a_worker(argv):
     raise distribution.WorkerLostError("Another worker of this job ended.")
@@ -169,7 +168,6 @@ def test_a_script_that_lost_a_worker_exits_with_its_code(capsys):
   assert capsys.readouterr().err.startswith("ERROR: Another worker of this job ended.\n")
 
 
-@pytest.mark.mutation("bert.training.distribution:check_equal", "guard")
 def test_workers_with_other_flags_are_refused(monkeypatch):
   told = []
 
@@ -184,7 +182,6 @@ def test_workers_with_other_flags_are_refused(monkeypatch):
   assert len(told) == 2
 
 
-@pytest.mark.mutation("bert.training.distribution:clear_errors", "always")
 def test_a_dead_peer_has_an_error_of_its_own(monkeypatch):
   cluster = distribution.Cluster(("a:1", "b:1"), index=1)
   monkeypatch.setattr(distribution, "_job", distribution._Job(cluster, strategy=object()))
@@ -326,7 +323,6 @@ class HostsWithReplicas:
     ]
 
 
-@pytest.mark.mutation("bert.training.distribution:slice_bounds", "size -> size // count * count")
 @pytest.mark.parametrize(("hosts", "replicas"), [(2, 1), (2, 2), (3, 2)])
 @pytest.mark.parametrize("as_tuple", [False, True])
 def test_hosts_read_parts_of_the_same_batches(hosts, replicas, as_tuple):

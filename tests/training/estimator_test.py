@@ -183,9 +183,6 @@ def test_empty_data_are_refused(tmp_path):
     make(tmp_path).train(empty, 3)
 
 
-@pytest.mark.mutation(
-  "bert.training.graphs:TrainingGraph._replica_step", "call control_dependencies"
-)
 @pytest.mark.parametrize("steps_per_loop", [1, 3])
 def test_training_ends_with_its_data(tmp_path, caplog, steps_per_loop):
   model = make(tmp_path, steps_per_loop=steps_per_loop)
@@ -198,7 +195,6 @@ def test_training_ends_with_its_data(tmp_path, caplog, steps_per_loop):
 # What can go wrong.
 
 
-@pytest.mark.mutation("bert.training.estimator:Estimator._held_model_dir", "call hold_folder")
 def test_a_second_run_in_one_folder_is_refused(tmp_path):
   holder = subprocess.Popen(
     [

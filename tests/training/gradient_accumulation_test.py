@@ -44,7 +44,6 @@ def test_accumulation_keeps_sparse_gradients_sparse_and_unmerged():
   assert found[1] is None
 
 
-@pytest.mark.mutation("bert.training.graphs:TrainingGraph._forward", "operand +")
 def test_parts_draw_their_own_dropout(tmp_path):
   drawn = []
 

@@ -67,8 +67,6 @@ def test_training_order_is_that_of_a_buffer_of_100_over_the_repeated_file(tmp_pa
   assert labels(train_fn(path)(params()), 5) != labels(train_fn(path)(params(seed=2)), 5)
 
 
-@pytest.mark.mutation("bert.training.input_pipeline:RecordInputFn.__call__", "seed -> None")
-@pytest.mark.mutation("bert.training.input_pipeline:RecordInputFn.__call__", "call skip")
 @pytest.mark.parametrize("shards", [1, 5])
 def test_training_goes_on_after_skipped_examples(tmp_path, shards):
   paths = [write(tmp_path / str(n), count=30, first=30 * n) for n in range(shards)]
@@ -219,7 +217,6 @@ def test_a_damaged_compressed_file_is_named(tmp_path, damage):
 # Shapes and types.
 
 
-@pytest.mark.mutation("bert.training.input_pipeline:_trim", "longest -> longest - multiple + 1")
 def test_batches_are_cut_to_their_longest_example_rounded_up(tmp_path):
   path = tmp_path / "a"
   lengths = [3, 8, 9, 17, 25, 32]
@@ -302,7 +299,6 @@ def test_damage_further_on_is_explained_with_its_record(tmp_path, where):
   assert f"{path}, record 4" in str(clear)
 
 
-@pytest.mark.mutation("bert.io.record_files:check_manifest", "guard")
 def test_a_cut_between_records_is_seen_by_the_manifest(tmp_path):
   path = tmp_path / "a"
   begin, _ = fourth_of_six(path)
@@ -314,7 +310,6 @@ def test_a_cut_between_records_is_seen_by_the_manifest(tmp_path):
   assert_refused(path, f"has {begin} bytes", f"with {len(data)} (6 records)", ".a.manifest.json")
 
 
-@pytest.mark.mutation("bert.training.input_pipeline:shuffled", "None -> state._seed")
 def test_the_order_depends_on_no_seed_but_its_own(tmp_path):
   path = write(tmp_path / "a.tf_record")
   paths = [path, write(tmp_path / "b.tf_record", first=300)]

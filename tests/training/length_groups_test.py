@@ -39,7 +39,6 @@ def test_the_order_is_a_permutation_of_sorted_batches():
   assert (by_length[1:].min(axis=1) >= by_length[:-1].max(axis=1)).all()
 
 
-@pytest.mark.mutation("bert.training.length_groups:dealing_order", "whole -> count")
 @pytest.mark.parametrize("count", [0, 1, 3, 7])
 def test_what_makes_no_batch_stays_last(count):
   order = order_of(LENGTHS[: 40 + count], 8)
@@ -48,7 +47,6 @@ def test_what_makes_no_batch_stays_last(count):
   assert sorted(order[:whole]) == list(range(whole))
 
 
-@pytest.mark.mutation("bert.training.length_groups:deal_by_length", "call skip")
 @pytest.mark.parametrize("skip", [0, 1, 4, 39, 40, 41, 76, 80, 399, 400, 996, 1000])
 def test_it_can_be_entered_anywhere(skip):
   np.testing.assert_array_equal(dealt(skip=skip), dealt()[skip:])

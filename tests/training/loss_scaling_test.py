@@ -23,7 +23,6 @@ from tools import several_devices
 STATE = {SCALE, GOOD_STEPS, SKIPPED_STEPS}
 
 
-@pytest.mark.mutation("bert.training.loss_scaling:after_step", "if_not -> if_finite")
 def test_the_scale_doubles_and_halves_between_its_bounds():
   assert [float(value) for value in after_step(LossScale(8.0, 1999, 3), True)] == [16.0, 0, 3]
   assert [float(value) for value in after_step(LossScale(8.0, 5, 3), False)] == [4.0, 0, 4]
@@ -132,7 +131,6 @@ def test_gradients_that_no_scale_makes_finite_stop_the_run(tmp_path):
   assert all(np.isfinite(value).all() for value in values.values())
 
 
-@pytest.mark.mutation("bert.training.graphs:TrainingGraph._step", "operand &")
 def test_gradients_that_are_not_finite_stop_float32_before_they_are_saved(tmp_path):
   """The loss of that step is finite yet: only the next one would show it, after a checkpoint."""
   model = make(tmp_path, overflows=(5,), scale_loss=False)

@@ -29,8 +29,6 @@ def test_five_plus_five_steps_are_ten_bit_for_bit(tmp_path):
   assert losses[0] == losses[1]
 
 
-@pytest.mark.mutation("bert.training.estimator:Estimator._train", "examples -> 0")
-@pytest.mark.mutation("bert.training.estimator:Estimator._train", "set _seed")
 def test_resuming_reads_the_next_examples(tmp_path):
   seen = []
 
@@ -61,7 +59,6 @@ def test_a_run_of_a_flag_that_is_gone_is_refused(tmp_path):
     make(tmp_path / str(other)).train(train_input_fn, 2)
 
 
-@pytest.mark.mutation("bert.training.resumption:check_same_run", "guard")
 def test_another_model_is_refused_and_other_settings_only_told(tmp_path, caplog):
   facts = {"fingerprint": {"hidden_size": 4, "labels": ("0", "1")}, "informative": {"epochs": 3}}
   make(tmp_path, **facts).train(train_input_fn, 2)
@@ -110,7 +107,6 @@ def test_weights_alone_are_resumed_with_new_slots(tmp_path, caplog):
   np.testing.assert_allclose(moved, np.float32(0.1 / 1.5) * gradient, rtol=1e-5)
 
 
-@pytest.mark.mutation("bert.training.model_variables:ModelVariables.resume", "guard")
 def test_some_slots_missing_is_refused(tmp_path):
   make(tmp_path).train(train_input_fn, 5)
   resave(tmp_path, 5, drop=lambda name: name == "toy/bias/adam_m")

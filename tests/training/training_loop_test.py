@@ -86,8 +86,6 @@ def test_unknown_metric_lists_the_known(tmp_path):
 # Losses that are not finite, and signals.
 
 
-@pytest.mark.mutation("bert.training.training_loop:Training._advance", "call _diverge", case="1")
-@pytest.mark.mutation("bert.training.graphs:TrainingGraph._run_steps", "operand &", case="10")
 @pytest.mark.parametrize("steps_per_loop", [1, 10])
 def test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing(tmp_path, steps_per_loop):
   def input_fn(params):
@@ -104,7 +102,6 @@ def test_a_loss_that_is_not_finite_stops_at_its_step_and_saves_nothing(tmp_path,
   make(tmp_path).train(train_input_fn, 6)
 
 
-@pytest.mark.mutation("bert.training.training_loop:Training._diverge", 'on_chief() -> ""', case="1")
 @pytest.mark.parametrize("steps_per_loop", [1, 4])
 def test_the_batch_of_a_loss_that_is_not_finite_is_saved(tmp_path, steps_per_loop):
   def input_fn(params):
@@ -158,7 +155,6 @@ def train_with_a_signal(folder, number):
     assert signal.getsignal(number) is before
 
 
-@pytest.mark.mutation("bert.training.training_loop:Training.run", "set _finished")
 @pytest.mark.parametrize(
   "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.ci)]
 )
