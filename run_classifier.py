@@ -50,11 +50,12 @@ from bert.tasks.classification import (
   label_id,
   texts_of,
 )
-from bert.tasks.glue import ColaProcessor, MnliProcessor, MrpcProcessor, XnliProcessor
+from bert.tasks.glue import PROCESSORS, ColaProcessor, MnliProcessor, MrpcProcessor, XnliProcessor
 from bert.tasks.processors import DataProcessor, metric_names, task_facts
 from bert.training.features_in_memory import input_fn_builder
 
 __all__ = [
+  "PROCESSORS",
   "ColaProcessor",
   "DataProcessor",
   "InputExample",

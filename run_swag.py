@@ -25,6 +25,7 @@ class MultipleChoice(Task):
 
   name = "swag"
   problem_type = "choices"
+  file_endings = ("csv", "tsv", "jsonl")
 
   def read(self, split):
     """Reads questions."""

@@ -19,6 +19,7 @@ from bert.fine_tuning.task import DataSet
 from bert.model import heads
 from bert.model.task_heads import ChoiceHead
 from bert.model.variables import VariableStore, use_store
+from bert.scripts import run_settings
 from bert.tasks import multiple_choice
 from bert.training.estimator import ModeKeys
 from tests.kit import task_outputs, tiny_bert
@@ -154,7 +155,7 @@ def test_batches_are_cut_to_their_longest_sequence(trained):
   examples = multiple_choice.read_swag_examples(trained.flags["data_dir"] / "train.csv", "dev")
 
   def input_fn_of(**values):
-    task = run_swag.MultipleChoice(run_swag.SwagSettings(max_seq_length=24, **values))
+    task = run_swag.MultipleChoice(run_settings.SplitSettings(max_seq_length=24, **values))
     return task.input_fn(str(trained.out / "train.tf_record"), DataSet("dev", examples))
 
   batches = input_fn_of(), input_fn_of(pad_to_max_length=True)
@@ -225,7 +226,7 @@ def test_loss_is_the_cross_entropy_over_choices():
     "label_ids": tf.constant([0, 2, 1, 1]),
     "is_real_example": tf.constant([1, 1, 1, 0]),
   }
-  metrics = run_swag.MultipleChoice(None).metrics
+  metrics = run_swag.MultipleChoice(None).evaluate
   model_fn = model_fn_of(ChoiceHead(), config, None, 1e-3, 1, 0, False, False, metric_fn=metrics)
   with use_store(store):
     evaluated = model_fn(features, None, ModeKeys.EVAL, {})

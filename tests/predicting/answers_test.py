@@ -228,8 +228,8 @@ def test_a_task_of_ones_own_answers_for_each_token(tmp_path):
     facts = {"task_name": "token_scores", "head": {}}
     tokenizer = tokenization.load_tokenizer(word_pieces(tmp_path))
     made = decoding.of_run(facts, {}, tokenizer, LENGTH)
-    halves = type("Halves", (Spy,), {"__call__": lambda self, b: {"x": b["input_ids"] / 2}})
+    halves = type("Halves", (Spy,), {"__call__": lambda self, b: {"scores": b["input_ids"] / 2}})
     long, short = Predictor(AnswerProcessor(made), halves())(["the film was 中", "the"])
-  assert list(long) == ["num_tokens", "tokens", "x"]
-  assert (long["num_tokens"], long["tokens"][-2:], len(long["x"])) == (6, ["中", "[SEP]"], 6)
-  assert (short["tokens"], len(short["x"])) == (["[CLS]", "the", "[SEP]"], 3)
+  assert (list(long), long["words"]) == (["words", "scores"], ["the", "film", "was", "中"])
+  assert long["scores"] == [tokenizer.vocab[word] / 2 for word in long["words"]]
+  assert short == {"words": ["the"], "scores": [tokenizer.vocab["the"] / 2]}

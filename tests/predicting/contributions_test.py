@@ -58,7 +58,9 @@ def found(prefixes):
 def logits(prefix):
   engine = load_checkpoint(prefix, CONFIG, HEAD)
   names = ("input_ids", "input_mask", "segment_ids")
-  return [engine({name: np.array([row[name]]) for name in names})["logits"][0] for row in ROWS]
+  return [
+    engine({name: np.array([row[name]], np.int32) for name in names})["logits"][0] for row in ROWS
+  ]
 
 
 def test_they_add_up_to_what_the_words_change(prefixes, found):

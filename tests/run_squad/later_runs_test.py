@@ -168,6 +168,6 @@ def test_in_evaluation_padding_of_shorter_batches_is_no_place_for_an_answer(v1):
   for row, window_tokens in zip(logits, tokens, strict=True):
     row[: len(window_tokens)] = [-1.0 if t in YEARS else -5.0 for t in window_tokens]
   outputs = {"unique_ids": unique_ids, "start_logits": logits, "end_logits": logits}
-  assert task.metrics(**outputs)["exact_match"] == 100.0
+  assert task.evaluate(**outputs)["exact_match"] == 100.0
   task.settings = task.settings.replace(pad_to_longest=False)
-  assert task.metrics(**outputs)["exact_match"] < 100.0
+  assert task.evaluate(**outputs)["exact_match"] < 100.0

@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 
 
 def ids_of(predictor):
-  return [predictor._featurize(text)[0]["input_ids"] for text in TEXTS]
+  return [predictor.processor.featurize(text)[0]["input_ids"] for text in TEXTS]
 
 
 EXPECTED = [

@@ -82,7 +82,7 @@ _FLAGS = [
   (run_classifier, "--task_name=cola --text_a_column=x", "cola has no option text_a_column"),
   (run_classifier, "--task_name=csv --problem_type=ranking", "--problem_type takes one of"),
   (run_classifier, "--max_seq_length=64", "Cannot use sequence length 64", "32"),
-  (run_classifier, "--max_seq_length=0", "--max_seq_length=0: must be at least 1"),
+  (run_classifier, "--max_seq_length=0", "--max_seq_length=0: must be at least 3"),
   (
     run_classifier,
     "--long_text=windows --max_seq_length=3",

@@ -512,11 +512,13 @@ CORPORA = [
 def _lengths():
   """A model of questions and contexts, which needs no TensorFlow."""
   names = ["context", "question"]
-  return predictors.predictor(
+  made = predictors.predictor(
     lambda item: name_texts(item, names),
     lambda batch: {"length": [len(text) for text in batch["question"]]},
     names,
   )
+  made.processor.inputs = names
+  return made
 
 
 def _answer(folder):
