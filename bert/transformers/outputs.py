@@ -38,7 +38,8 @@ class ModelOutput(OrderedDict):
     Raises:
       TypeError: the class has no value of a name.
     """
-    if args and (len(args) > 1 or not _is_of_pairs(args[0])):
+    # A dictionary, or pairs from whoever puts a structure together; else values in order.
+    if args and not (isinstance(args[0], dict) or hasattr(args[0], "__next__")):
       args = (dict(zip(self.fields, args, strict=False)),)
     given = dict(*args, **kwargs)
     if self.fields and (unknown := sorted(set(given) - set(self.fields))):
@@ -65,25 +66,9 @@ class ModelOutput(OrderedDict):
     """Returns the value of a name or number, or a tuple of several for a slice."""
     return super().__getitem__(key) if isinstance(key, str) else self.to_tuple()[key]
 
-  def __delitem__(self, key):
-    raise TypeError(f"{type(self).__name__}: a value cannot be deleted.")
-
   def to_tuple(self) -> tuple:
     """Returns the values that are there."""
     return tuple(self.values())
-
-  def __reduce__(self):
-    return type(self), (dict(self),)
-
-
-def _is_of_pairs(values: Any) -> bool:
-  if isinstance(values, dict):
-    return True
-  if isinstance(values, (list, tuple)):
-    return all(
-      isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in values
-    )
-  return hasattr(values, "__next__")  # pairs, from whoever puts a structure together
 
 
 def _children(output: ModelOutput):
@@ -109,34 +94,28 @@ class TFBaseModelOutputWithPooling(ModelOutput):
   fields = ("last_hidden_state", "pooler_output", *_EXTRAS)
 
 
-class TFSequenceClassifierOutput(ModelOutput):
+class _Scores(ModelOutput):
+  fields = ("loss", "logits", *_EXTRAS)
+
+
+class TFSequenceClassifierOutput(_Scores):
   """`loss` float32 `[B]` and `logits` `[B, C]`."""
 
-  fields = ("loss", "logits", *_EXTRAS)
 
-
-class TFTokenClassifierOutput(ModelOutput):
+class TFTokenClassifierOutput(_Scores):
   """`loss` float32 `[1]` and `logits` `[B, S, C]`."""
 
-  fields = ("loss", "logits", *_EXTRAS)
 
-
-class TFMaskedLMOutput(ModelOutput):
+class TFMaskedLMOutput(_Scores):
   """`loss` float32 `[1]` and `logits` `[B, S, V]`."""
 
-  fields = ("loss", "logits", *_EXTRAS)
 
-
-class TFMultipleChoiceModelOutput(ModelOutput):
+class TFMultipleChoiceModelOutput(_Scores):
   """`loss` float32 `[B]` and `logits`, a score for each choice."""
 
-  fields = ("loss", "logits", *_EXTRAS)
 
-
-class TFNextSentencePredictorOutput(ModelOutput):
+class TFNextSentencePredictorOutput(_Scores):
   """`loss` float32 `[B]` and `logits` `[B, 2]`, of which 0 means that the second text follows."""
-
-  fields = ("loss", "logits", *_EXTRAS)
 
 
 class TFQuestionAnsweringModelOutput(ModelOutput):
