@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from transformers.pipelines import document_question_answering as span_decoding
+from transformers.pipelines import fill_mask
 from transformers.pipelines import token_classification as tag_decoding
 
 from bert.families import form
@@ -279,7 +280,7 @@ def _characters(encoded, window: int, first: int, last: int, whole_words: bool) 
   return int(offsets[first][0]), int(offsets[last][1])
 
 
-class FillMaskPipeline(Pipeline):
+class FillMaskPipeline(Pipeline, fill_mask.FillMaskPipeline):  # type: ignore[misc]
   """The likeliest words for the mask in a text; a list for each of several masks.
 
   Arguments of a call: `top_k` (5) and `targets`, words to choose from.
@@ -295,7 +296,8 @@ class FillMaskPipeline(Pipeline):
     if not len(masks):
       raise ValueError(f"There is no {self.tokenizer.mask_token} in {text!r:.80}.")
     [probabilities] = softmax(self._outputs(encoded)["logits"])
-    allowed = np.arange(probabilities.shape[-1]) if targets is None else self._ids_of(targets)
+    every = np.arange(probabilities.shape[-1])
+    allowed = every if targets is None else self.get_target_ids(targets)
     found = []
     for mask in masks:
       best = allowed[np.argsort(-probabilities[mask][allowed], kind="stable")][:top_k].tolist()
@@ -309,16 +311,6 @@ class FillMaskPipeline(Pipeline):
     text = self.tokenizer.decode(kept, skip_special_tokens=len(masks) == 1)
     token = self.tokenizer.decode([word])
     return {"score": float(score), "token": word, "token_str": token, "sequence": text}
-
-  def _ids_of(self, targets) -> np.ndarray:
-    """Returns the ids of words; of one that the vocabulary lacks, that of its first piece."""
-    vocab, found = self.tokenizer.get_vocab(), {}
-    for target in [targets] if isinstance(targets, str) else targets:
-      pieces = self.tokenizer(target, add_special_tokens=False)["input_ids"]
-      found |= dict.fromkeys([vocab[target]] if target in vocab else pieces[:1])
-    if not found:
-      raise ValueError("At least one target must be provided that the vocabulary has.")
-    return np.array(list(found))
 
 
 class FeatureExtractionPipeline(Pipeline):
