@@ -25,7 +25,7 @@ from bert.transformers.tokenization import AutoTokenizer
 # Arguments about where a model is stored and computed, which make no difference here.
 _PLACES = (
   *("device", "device_map", "torch_dtype", "dtype", "revision", "token", "model_kwargs"),
-  *("feature_extractor", "modelcard", "task", "num_workers"),
+  *("feature_extractor", "framework", "modelcard", "task", "num_workers"),
 )
 _FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": np.asarray}
 
@@ -43,22 +43,18 @@ class Pipeline:
   task: str = ""
   head: ClassVar[str] = ""
 
-  def __init__(
-    self, model, tokenizer, batch_size: int = 1, framework: str | None = None, **defaults
-  ):
+  def __init__(self, model, tokenizer, batch_size: int = 1, **defaults):
     """Creates the pipeline.
 
     Args:
       model: a model with the head of the task.
       tokenizer: of that model.
       batch_size: texts that are computed at a time.
-      framework: "tf", if anything.
       **defaults: arguments of the calls. `device` and the like make no difference.
 
     Raises:
       ValueError: the model has another head.
     """
-    _check_framework(framework)
     if getattr(model, "head", None) != self.head:
       raise ValueError(
         f"The task {self.task!r} needs a model TF...{self.head}, not {type(model).__name__}."
@@ -98,11 +94,6 @@ class Pipeline:
     limit = min(self.tokenizer.model_max_length, self.model.bert.longest_sequence)
     limits = {"truncation": True, "max_length": limit, "return_tensors": "np"}
     return self.tokenizer(text, pair, **{**limits, **arguments})
-
-
-def _check_framework(framework: str | None) -> None:
-  if framework not in (None, "tf"):
-    raise ValueError(f"framework is {framework!r}; bert.transformers has TensorFlow alone.")
 
 
 class TextClassificationPipeline(Pipeline):
@@ -359,7 +350,8 @@ def pipeline(
   Raises:
     ValueError: the task is not here, or there is no model for it.
   """
-  _check_framework(framework)
+  if framework not in (None, "tf"):
+    raise ValueError(f"framework is {framework!r}; bert.transformers has TensorFlow alone.")
   if kwargs.pop("grouped_entities", None):
     kwargs["aggregation_strategy"] = "simple"
   is_loaded = isinstance(model, TFPreTrainedModel)
