@@ -116,8 +116,18 @@ class TensorFlowTokenizer:
       ModelNotFoundError: there is no such model.
       ValueError: it has no vocabulary.
     """
+    name = pretrained_model_name_or_path
+    path = folders.located(name, folders.TOKENIZER_FILES, **kwargs)
+    kwargs = folders.without_options(kwargs)
+    if folders.is_released(name):
+      kwargs.setdefault("model_max_length", _LENGTH_OF_RELEASED)
+    if not os.path.isfile(path):
+      kwargs = {**_settings(cls, path), **kwargs}
+      path = model_files.folder_of(path)
     base: Any = super()
-    return _load(base.from_pretrained, cls, pretrained_model_name_or_path, inputs, kwargs)
+    made = base.from_pretrained(path, *inputs, **kwargs)
+    made.name_or_path = os.fsdecode(name)
+    return made
 
   @classmethod
   def convert_to_native_format(cls, **kwargs: Any) -> dict[str, Any]:
@@ -153,9 +163,7 @@ class TensorFlowTokenizer:
     """Tokenizes texts; see transformers."""
     return _with_tensors(super().__call__, *args, **_of_today(kwargs))  # type: ignore[misc]
 
-  def encode_plus(self, *args: Any, **kwargs: Any) -> BatchEncoding:
-    """Tokenizes a text or a pair: the older name of a call."""
-    return self(*args, **kwargs)
+  encode_plus = __call__  # the older name, for a text or a pair
 
   def batch_encode_plus(self, batch_text_or_text_pairs: Any, **kwargs: Any) -> BatchEncoding:
     """Tokenizes a list of texts or of pairs: the older name of a call."""
@@ -172,10 +180,6 @@ class TensorFlowTokenizer:
   def decode(self, token_ids: Any, *args: Any, **kwargs: Any) -> Any:
     """Makes a text of ids; see transformers."""
     return super().decode(as_arrays(token_ids), *args, **kwargs)  # type: ignore[misc]
-
-  def batch_decode(self, sequences: Any, *args: Any, **kwargs: Any) -> list[str]:
-    """Makes texts of ids; see transformers."""
-    return super().batch_decode(as_arrays(sequences), *args, **kwargs)  # type: ignore[misc]
 
   def convert_ids_to_tokens(self, ids: Any, *args: Any, **kwargs: Any) -> Any:
     """Returns the tokens of ids; see transformers."""
@@ -234,28 +238,6 @@ class AutoTokenizer(transformers.AutoTokenizer):
     upstream: Any = type(made)
     made.__class__ = adapted(upstream)
     return made
-
-
-def _load(load: Any, cls: Any, name_or_path: Any, inputs: tuple, kwargs: dict[str, Any]) -> Any:
-  """Reads a tokenizer by `load` of transformers, given what it does not find in a folder itself.
-
-  Args:
-    load: reads a local path.
-    cls: the class.
-    name_or_path: see `folders.located`.
-    inputs: arguments of the class.
-    kwargs: further ones, and those about the Hub.
-  """
-  path = folders.located(name_or_path, folders.TOKENIZER_FILES, **kwargs)
-  kwargs = folders.without_options(kwargs)
-  if folders.is_released(name_or_path):
-    kwargs.setdefault("model_max_length", _LENGTH_OF_RELEASED)
-  if not os.path.isfile(path):
-    kwargs = {**_settings(cls, path), **kwargs}
-    path = model_files.folder_of(path)
-  made = load(path, *inputs, **kwargs)
-  made.name_or_path = os.fsdecode(name_or_path)
-  return made
 
 
 def _class_in(folder: str, family: str | None) -> Any:
