@@ -23,6 +23,7 @@ on a family's encoder has the same base, and everything else that it has, but it
 Letters in shapes: B = batch size, S = sequence length, L = layers, N = heads.
 """
 
+import copy
 import functools
 import inspect
 import logging as python_logging
@@ -37,11 +38,11 @@ from absl import logging
 from bert.checkpoints import loading, model_files, transformers_folder, transformers_heads
 from bert.families import FAMILIES, form
 from bert.families.files import files_of
-from bert.io import filesystem, json_files
+from bert.io import filesystem
 from bert.keras3 import parts
 from bert.keras3.input_checks import plain
 from bert.keras3.saving import float32
-from bert.transformers import configurations, losses, tf_datasets
+from bert.transformers import losses, tf_datasets
 from bert.transformers.call_arguments import (
   ENCODER_INPUTS,
   ON_REQUEST,
@@ -124,11 +125,16 @@ class TFPreTrainedModel(LabelledModel):
     encoder = MAIN_LAYERS[config.model_type](
       config,
       add_pooling_layer and has_pooler,
-      architecture=files_of(config.model_type).transformers.class_prefix + cls.head,
+      architecture=cls._architecture(config),
       name=cls.base_model_prefix or "bert",
     )
     encoder.add_pooler = add_pooling_layer  # without a layer, the first vector
     return encoder
+
+  @classmethod
+  def _architecture(cls, config: PretrainedConfig) -> str:
+    """Returns the name of transformers' class for PyTorch."""
+    return files_of(config.model_type).transformers.class_prefix + cls.head
 
   def get_config(self) -> dict[str, Any]:
     """Returns the content of the configuration, for Keras."""
@@ -351,11 +357,8 @@ class TFPreTrainedModel(LabelledModel):
       transformers_heads.Head(self.head, labels),
       self.config.model_type,
     )
-    path = os.path.join(folder, transformers_folder.CONFIG)
-    written = json_files.read_object(path)
-    config = configurations.CONFIGS[self.config.model_type].from_dict(
-      {**self.config.to_dict(), "architectures": written["architectures"]}
-    )
+    config = copy.copy(self.config)
+    config.architectures = [self._architecture(config)]
     config.save_pretrained(folder)
     if saved_model:
       tf.saved_model.save(
