@@ -15,8 +15,9 @@ ENCODER_INPUTS = (
 ON_REQUEST = ("output_attentions", "output_hidden_states", "return_dict")
 
 
-def encoder_inputs(has_segments: bool) -> tuple[str, ...]:
-  """Lists the inputs of a family's encoder, in order."""
+def encoder_inputs(config_class: Any) -> tuple[str, ...]:
+  """Lists the inputs of a family's encoder, in order; DistilBERT has no segments and positions."""
+  has_segments = hasattr(config_class, "type_vocab_size") or not config_class.model_type
   left_out = () if has_segments else ("token_type_ids", "position_ids")
   return tuple(name for name in ENCODER_INPUTS if name not in left_out)
 

@@ -101,7 +101,7 @@ class TFMainLayer(BERT):
       A `TFBaseModelOutput`, of families with a pooler one `WithPooling`; with `return_dict=False` a
       tuple of its values. What else is in a dictionary of inputs is not read.
     """
-    names = encoder_inputs(hasattr(self.config_class, "type_vocab_size"))
+    names = encoder_inputs(self.config_class)
     first, given = by_name((*names, *ON_REQUEST, "training"), input_ids, args, kwargs)
     named = given.pop("return_dict", None)
     for name in ("output_attentions", "output_hidden_states"):

@@ -246,7 +246,7 @@ class TFPreTrainedModel(LabelledModel):
   @classmethod
   def _parameters(cls) -> tuple[str, ...]:
     """Lists the arguments of `call` that the model reads, in order."""
-    names = (*encoder_inputs(_has_segments(cls)), *ON_REQUEST, *cls.label_names, "training")
+    names = (*encoder_inputs(cls.config_class), *ON_REQUEST, *cls.label_names, "training")
     own = () if cls._calls_by_name() else _arguments(cls.call)
     return (*names, *(name for name in own if name not in names))
 
@@ -491,9 +491,3 @@ def _arguments(function: Callable) -> list[str]:
 
 def _is_label(name: str) -> bool:
   return "label" in name or name in ("start_positions", "end_positions")
-
-
-def _has_segments(model_class: type[TFPreTrainedModel]) -> bool:
-  """Tells whether the arguments of a family's models have segments and positions."""
-  config_class = model_class.config_class
-  return hasattr(config_class, "type_vocab_size") or not config_class.model_type
