@@ -370,7 +370,7 @@ def _with_classes(task: NLPTaskConfig) -> dict:
   return {"num_classes": task.num_classes}
 
 
-# Kind of task, see `tasks.KINDS` -> its head, and the head's arguments for an `NLPTaskConfig`.
+# Kind of task, see `NLPTaskType` -> its head, and the head's arguments for an `NLPTaskConfig`.
 HEADS: dict[NLPTaskType, tuple[type[keras.layers.Layer], Callable[[NLPTaskConfig], dict]]] = {
   NLPTaskType.TEXT_CLASSIFICATION: (TextClassificationHead, _with_classes),
   NLPTaskType.TEXT_REGRESSION: (

@@ -17,36 +17,52 @@ from bert.keras3.building_blocks import register, without_retired
 
 
 class NLPTaskType(str, enum.Enum):
-  """Types of tasks; values are the names in lower case."""
+  """Types of tasks; values are the names in lower case.
 
+  Attributes:
+    kind: the type that stands for all with its head.
+  """
+
+  _kind: str
   # One label for a text, or for a pair of texts in one sequence.
   TEXT_CLASSIFICATION = "text_classification"
-  SENTIMENT_ANALYSIS = "sentiment_analysis"
-  EMOTION_DETECTION = "emotion_detection"
-  INTENT_CLASSIFICATION = "intent_classification"
-  TOPIC_CLASSIFICATION = "topic_classification"
-  SPAM_DETECTION = "spam_detection"
-  NATURAL_LANGUAGE_INFERENCE = "natural_language_inference"
+  SENTIMENT_ANALYSIS = "sentiment_analysis", TEXT_CLASSIFICATION
+  EMOTION_DETECTION = "emotion_detection", TEXT_CLASSIFICATION
+  INTENT_CLASSIFICATION = "intent_classification", TEXT_CLASSIFICATION
+  TOPIC_CLASSIFICATION = "topic_classification", TEXT_CLASSIFICATION
+  SPAM_DETECTION = "spam_detection", TEXT_CLASSIFICATION
+  NATURAL_LANGUAGE_INFERENCE = "natural_language_inference", TEXT_CLASSIFICATION
   # One number for a text.
   TEXT_REGRESSION = "text_regression"
-  READABILITY_SCORING = "readability_scoring"
-  QUALITY_SCORING = "quality_scoring"
+  READABILITY_SCORING = "readability_scoring", TEXT_REGRESSION
+  QUALITY_SCORING = "quality_scoring", TEXT_REGRESSION
   # One label for each token.
   TOKEN_CLASSIFICATION = "token_classification"
-  NAMED_ENTITY_RECOGNITION = "named_entity_recognition"
-  PART_OF_SPEECH_TAGGING = "part_of_speech_tagging"
-  SEQUENCE_LABELING = "sequence_labeling"
+  NAMED_ENTITY_RECOGNITION = "named_entity_recognition", TOKEN_CLASSIFICATION
+  PART_OF_SPEECH_TAGGING = "part_of_speech_tagging", TOKEN_CLASSIFICATION
+  SEQUENCE_LABELING = "sequence_labeling", TOKEN_CLASSIFICATION
   # A span of the text.
   QUESTION_ANSWERING = "question_answering"
-  SPAN_EXTRACTION = "span_extraction"
+  SPAN_EXTRACTION = "span_extraction", QUESTION_ANSWERING
   # One of several texts.
   MULTIPLE_CHOICE = "multiple_choice"
   # Similarity of two texts.
   TEXT_SIMILARITY = "text_similarity"
-  PARAPHRASE_DETECTION = "paraphrase_detection"
-  DUPLICATE_DETECTION = "duplicate_detection"
+  PARAPHRASE_DETECTION = "paraphrase_detection", TEXT_SIMILARITY
+  DUPLICATE_DETECTION = "duplicate_detection", TEXT_SIMILARITY
   # Words.
   MASKED_LANGUAGE_MODELING = "masked_language_modeling"
+
+  def __new__(cls, value: str, kind: str = ""):
+    """Makes a type of its value, and the value of its kind if that is another."""
+    made = str.__new__(cls, value)
+    made._value_ = value
+    made._kind = kind or value
+    return made
+
+  @property
+  def kind(self) -> "NLPTaskType":
+    return NLPTaskType(self._kind)
 
   @classmethod
   def _missing_(cls, value):
@@ -54,33 +70,11 @@ class NLPTaskType(str, enum.Enum):
     raise ValueError(f"Unknown task {value!r}; known: {known}.")
 
 
-_T = NLPTaskType
-_ALIKE = (
-  (
-    _T.TEXT_CLASSIFICATION,
-    _T.SENTIMENT_ANALYSIS,
-    _T.EMOTION_DETECTION,
-    _T.INTENT_CLASSIFICATION,
-    _T.TOPIC_CLASSIFICATION,
-    _T.SPAM_DETECTION,
-    _T.NATURAL_LANGUAGE_INFERENCE,
-  ),
-  (_T.TEXT_REGRESSION, _T.READABILITY_SCORING, _T.QUALITY_SCORING),
-  (
-    _T.TOKEN_CLASSIFICATION,
-    _T.NAMED_ENTITY_RECOGNITION,
-    _T.PART_OF_SPEECH_TAGGING,
-    _T.SEQUENCE_LABELING,
-  ),
-  (_T.QUESTION_ANSWERING, _T.SPAN_EXTRACTION),
-  (_T.MULTIPLE_CHOICE,),
-  (_T.TEXT_SIMILARITY, _T.PARAPHRASE_DETECTION, _T.DUPLICATE_DETECTION),
-  (_T.MASKED_LANGUAGE_MODELING,),
+_WITH_CLASSES = (
+  NLPTaskType.TEXT_CLASSIFICATION,
+  NLPTaskType.TOKEN_CLASSIFICATION,
+  NLPTaskType.MULTIPLE_CHOICE,
 )
-KINDS: dict[NLPTaskType, NLPTaskType] = {each: types[0] for types in _ALIKE for each in types}
-"""Type of task -> the type that stands for all with its head."""
-
-_WITH_CLASSES = (_T.TEXT_CLASSIFICATION, _T.TOKEN_CLASSIFICATION, _T.MULTIPLE_CHOICE)
 
 
 @dataclasses.dataclass
@@ -106,7 +100,7 @@ class NLPTaskConfig:
       ValueError: the type is unknown, or a value is missing or out of range.
     """
     self.task_type = NLPTaskType(self.task_type)
-    if self.kind is _T.TEXT_REGRESSION:
+    if self.kind is NLPTaskType.TEXT_REGRESSION:
       self.num_classes = self.num_classes or 1
     count = self.num_classes
     if self.kind in _WITH_CLASSES and not (isinstance(count, int) and count > 1):
@@ -120,8 +114,8 @@ class NLPTaskConfig:
 
   @property
   def kind(self) -> NLPTaskType:
-    """The kind of the task, a value of `KINDS`."""
-    return KINDS[NLPTaskType(self.task_type)]
+    """The kind of the task."""
+    return NLPTaskType(self.task_type).kind
 
 
 # ---------------------------------------------------------------------------------------------
