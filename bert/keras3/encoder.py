@@ -110,8 +110,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       initializer_range: standard deviation of the initial weights.
       layer_norm_eps: epsilon of every normalization; that of the family by default, BERT's is
         1e-12.
-      pad_token_id: id of the padding token, for `padding_mask`; that of the family by default,
-        BERT's is 0.
+      pad_token_id: id of the padding token; that of the family by default, BERT's is 0.
       position_embedding_type: `absolute` or its synonym `learned`, or `sinusoidal`.
       normalization_type: `layer_norm` or `rms_norm`.
       normalization_position: `post` or `pre`; with `pre` the last layer's output is normalized.
@@ -146,7 +145,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     self.build()
 
   def _check_sizes(self):
-    config = self.to_bert_config()
+    config = self.config
     if str(self.hidden_act).lower() in ACTIVATIONS:
       config.hidden_act = "gelu"  # BertConfig knows fewer activations
     config.validate()
@@ -159,7 +158,7 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     self.longest_sequence = config.longest_sequence
 
   def _create_layers(self):
-    config = self.to_bert_config()
+    config = self.config
     width = config.embedding_width
     arguments = {**self._arguments_of(BertEmbeddings), "hidden_size": width}
     self.embeddings = self.embeddings_class(**arguments)
@@ -370,31 +369,6 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       outputs["attentions"] = tuple(spec(self.num_heads, length, length) for _ in layers)
     return outputs
 
-  def attention_maps(self, inputs, attention_mask=None, token_type_ids=None, position_ids=None):
-    """Computes the attention probabilities of every layer and head.
-
-    `call` does not keep them, to save time and memory: they are computed again from the input of
-    each layer.
-
-    Args:
-      inputs: this and the others as in `call`.
-      attention_mask: `[B, S]`.
-      token_type_ids: int `[B, S]`.
-      position_ids: int `[B, S]`.
-
-    Returns:
-      `[B, L, N, S, S]`, L layers of N heads; the last axis (the attended tokens) sums to 1, except
-      with differential attention.
-    """
-    outputs = self(
-      inputs,
-      attention_mask=attention_mask,
-      token_type_ids=token_type_ids,
-      position_ids=position_ids,
-      output_attentions=True,
-    )
-    return ops.stack(outputs["attentions"], axis=1)
-
   def resize_vocabulary(self, rows: int) -> None:
     """Changes the size of the vocabulary; the rows that stay keep their values.
 
@@ -404,10 +378,6 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     self.embeddings.resize_vocabulary(rows)
     self.vocab_size = rows
     register_parameters(self)
-
-  def padding_mask(self, input_ids):
-    """Computes the `attention_mask` of padded ids: int32 `[B, S]`, 0 at `pad_token_id`."""
-    return ops.cast(ops.not_equal(input_ids, self.pad_token_id), "int32")
 
   # -------------------------------------------------------------------------------------------
   # Sizes and weights.
@@ -485,14 +455,10 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
     """Returns the variables by their names in the original's checkpoints."""
     return loading.original_names(self, self.family.scope)
 
-  def to_bert_config(self) -> BertConfig:
-    """Returns the sizes as the configuration of `modeling.py`."""
-    return sizes.config_of({name: getattr(self, name) for name in _ARGUMENTS})
-
   @property
   def config(self) -> BertConfig:
-    """The sizes, under the names of `bert_config.json`; a copy."""
-    return self.to_bert_config()
+    """The sizes as the configuration of `modeling.py`; a copy."""
+    return sizes.config_of({name: getattr(self, name) for name in _ARGUMENTS})
 
   def get_config(self):
     """Returns the constructor's arguments."""
