@@ -6,8 +6,8 @@
 
 A head reads the encoder's dictionary of outputs. It returns probabilities, the input of
 `loss="sparse_categorical_crossentropy"`; with `output="logits"` logits, with `output="dict"` both.
-Its output is float32 under every policy of mixed precision. `HEADS` has the head of each kind of
-task; those of pre-training are in `pretraining_heads.py`.
+Its output is float32 under every policy of mixed precision. The heads of pre-training are in
+`pretraining_heads.py`.
 
 Output layers have the original's variables, `output_weights` `[C, W]` and `output_bias` `[C]`; in
 families whose heads are dense layers `kernel` `[W, C]` and `bias` `[C]`.
@@ -16,7 +16,6 @@ Letters in shapes: B = batch size, S = sequence length, W = width, C = number of
 choices.
 """
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import keras
@@ -366,50 +365,35 @@ class QuestionAnsweringHead(TaskHead):
 # The head of a task.
 
 
-def _with_classes(task: NLPTaskConfig) -> dict:
-  return {"num_classes": task.num_classes}
+FAMILY_ARGUMENTS = ("model_type", "transformers_heads", "classifier_activation")
+"""Arguments of a `TaskHead` that are those of its encoder."""
 
 
-# Kind of task, see `NLPTaskType` -> its head, and the head's arguments for an `NLPTaskConfig`.
-HEADS: dict[NLPTaskType, tuple[type[keras.layers.Layer], Callable[[NLPTaskConfig], dict]]] = {
-  NLPTaskType.TEXT_CLASSIFICATION: (TextClassificationHead, _with_classes),
-  NLPTaskType.TEXT_REGRESSION: (
-    TextClassificationHead,
-    lambda task: {**_with_classes(task), "activation": "linear"},
-  ),
-  NLPTaskType.TOKEN_CLASSIFICATION: (TokenClassificationHead, _with_classes),
-  NLPTaskType.QUESTION_ANSWERING: (QuestionAnsweringHead, lambda task: {}),
-  NLPTaskType.MULTIPLE_CHOICE: (MultipleChoiceHead, lambda task: {"num_choices": task.num_classes}),
-  NLPTaskType.TEXT_SIMILARITY: (TextSimilarityHead, lambda task: {}),
-}
-
-
-def create_nlp_head(
-  config: NLPTaskConfig,
-  *,
-  model_type: str = "bert",
-  transformers_heads: bool = False,
-  classifier_activation: str | None = None,
-  **overrides,
-) -> keras.layers.Layer:
+def create_nlp_head(config: NLPTaskConfig, **overrides) -> keras.layers.Layer:
   """Creates the head of a task, except masked language modeling, which needs the word embeddings.
 
   Args:
     config: the task.
-    model_type: the encoder's family.
-    transformers_heads: that of the encoder.
-    classifier_activation: that of the encoder.
-    **overrides: arguments of the head's class.
+    **overrides: arguments of the head's class; of an encoder of another family than BERT also its
+      `FAMILY_ARGUMENTS`.
 
   Raises:
     ValueError: the task is masked language modeling; use `create_bert_with_head`.
   """
-  if config.kind not in HEADS:
+  kind, classes = config.kind, {"num_classes": config.num_classes}
+  heads: dict[NLPTaskType, tuple[type[keras.layers.Layer], dict]] = {
+    NLPTaskType.TEXT_CLASSIFICATION: (TextClassificationHead, classes),
+    NLPTaskType.TEXT_REGRESSION: (TextClassificationHead, {**classes, "activation": "linear"}),
+    NLPTaskType.TOKEN_CLASSIFICATION: (TokenClassificationHead, classes),
+    NLPTaskType.QUESTION_ANSWERING: (QuestionAnsweringHead, {}),
+    NLPTaskType.MULTIPLE_CHOICE: (MultipleChoiceHead, {"num_choices": config.num_classes}),
+    NLPTaskType.TEXT_SIMILARITY: (TextSimilarityHead, {}),
+  }
+  if kind not in heads:
     raise ValueError("Masked words are scored with the word embeddings; use create_bert_with_head.")
-  head_class, arguments_of = HEADS[config.kind]
-  arguments: dict = {"name": config.name, **arguments_of(config)}
-  if issubclass(head_class, TaskHead):
-    arguments |= {"dropout_rate": config.dropout_rate, "model_type": model_type}
-    arguments["transformers_heads"] = transformers_heads
-    arguments["classifier_activation"] = classifier_activation
-  return head_class(**{**arguments, **overrides})
+  head_class, arguments = heads[kind]
+  if kind is NLPTaskType.TEXT_SIMILARITY:  # the same in every family, without dropout
+    overrides = {name: x for name, x in overrides.items() if name not in FAMILY_ARGUMENTS}
+  else:
+    arguments = {**arguments, "dropout_rate": config.dropout_rate}
+  return head_class(**{"name": config.name, **arguments, **overrides})

@@ -72,15 +72,6 @@ def config_of(arguments: Mapping) -> BertConfig:
   return BertConfig.from_dict(keys_of(arguments))
 
 
-def family_arguments(arguments: Mapping) -> dict:
-  """Returns the arguments of a head that the family of a `BERT` with these arguments decides."""
-  return {
-    "model_type": arguments.get("model_type", "bert"),
-    "transformers_heads": bool(arguments.get("transformers_heads")),
-    "classifier_activation": arguments.get("classifier_activation"),
-  }
-
-
 def completed(arguments: Mapping) -> dict:
   """Replaces None in the arguments of `BERT` by its family's values.
 

@@ -14,11 +14,11 @@ from keras import ops
 
 from bert.keras3.building_blocks import register
 from bert.keras3.encoder import BERT
-from bert.keras3.heads import create_nlp_head
+from bert.keras3.heads import FAMILY_ARGUMENTS, create_nlp_head
 from bert.keras3.input_checks import CheckedInputs
 from bert.keras3.models import MaskedLanguageModel
 from bert.keras3.saving import INPUTS, Savable
-from bert.keras3.sizes import family_arguments, variant_arguments
+from bert.keras3.sizes import variant_arguments
 from bert.keras3.tasks import NLPTaskConfig, NLPTaskType
 from bert.keras3.torch_modules import TorchModule
 
@@ -138,7 +138,8 @@ def create_bert_with_head(
     bert = BERT.from_variant(bert_variant, **{"add_pooler": False, **arguments})
     return MaskedLanguageModel(bert, **overrides)
   pair = task_config.kind is NLPTaskType.TEXT_SIMILARITY and overrides.pop("pair", False)
-  family = family_arguments({**variant_arguments(bert_variant), **arguments})
+  sizes = {**variant_arguments(bert_variant), **arguments}
+  family = {name: sizes[name] for name in FAMILY_ARGUMENTS if name in sizes}
   head = create_nlp_head(task_config, **{**family, **overrides})
   bert = BERT.from_variant(bert_variant, **{"add_pooler": head.reads_pooler, **arguments})
   name = f"bert_{task_config.name}"
