@@ -70,7 +70,7 @@ from bert.keras3.optimization import (
 )
 from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, ReplacedTokensHead
 from bert.keras3.saving import save_checkpoint, save_pretrained
-from bert.keras3.sizes import WEIGHTS_DATASETS, count_parameters, released_name, variant_arguments
+from bert.keras3.sizes import WEIGHTS_DATASETS
 from bert.keras3.task_models import create_bert_with_head, create_inputs
 from bert.keras3.tasks import (
   LabelledAccuracy,
@@ -87,7 +87,6 @@ from bert.keras3.training import (
   compute_precision_recall_f1,
   evaluate_classification_metrics,
 )
-from bert.model.configuration import RELEASED_SIZES
 
 _TOKENIZERS = ("AutoTokenizer", "BertTokenizer")
 
@@ -107,7 +106,6 @@ def __getattr__(name: str):
 __all__ = [
   "BERT",
   "GELU",
-  "RELEASED_SIZES",
   "WEIGHTS_DATASETS",
   "AMPTrainer",
   "AdamW",
@@ -157,7 +155,6 @@ __all__ = [
   "compute_mlm_loader_loss",
   "compute_mlm_loss",
   "compute_precision_recall_f1",
-  "count_parameters",
   "create_bert_with_head",
   "create_classification_dataloader",
   "create_inputs",
@@ -168,8 +165,6 @@ __all__ = [
   "evaluate_classification_metrics",
   "get_linear_schedule_with_warmup",
   "get_tokenizer",
-  "released_name",
   "save_checkpoint",
   "save_pretrained",
-  "variant_arguments",
 ]

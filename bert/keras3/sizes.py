@@ -1,4 +1,4 @@
-"""Sizes of a BERT by name: short names, released models, numbers of parameters."""
+"""Sizes of a BERT by name: short names, released models."""
 
 import os
 from collections.abc import Mapping
@@ -127,17 +127,6 @@ def released_name(arguments: dict, variant: str, weights_dataset: str) -> str:
       f"Released are {', '.join(RELEASED_SIZES)}, all with intermediate_size 4 * hidden_size."
     )
   return name
-
-
-def count_parameters(variant: str, weights_dataset: str = "uncased") -> int:
-  """Counts the parameters of a variant, with its pooler, without creating the model.
-
-  Example:
-    >>> count_parameters("base"), count_parameters("large")
-    (109482240, 335141888)
-  """
-  arguments = {"type_vocab_size": 2, **variant_arguments(variant, weights_dataset)}
-  return config_of(arguments).count_parameters()
 
 
 def config_of_weights(path: str | os.PathLike) -> BertConfig:

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from bert import keras3
 from bert.checkpoints import loading
-from bert.keras3 import BERT, count_parameters
+from bert.keras3 import BERT, sizes
 from bert.model.configuration import RELEASED_SIZES, BertConfig
 from tests.kit import keras_models
 from tests.kit.keras_models import numpy_of, on_tensorflow, random_inputs
@@ -38,12 +37,15 @@ def bert():
   [("tiny", 10119936), ("small", 35068416), ("base", 109482240), ("large", 335141888)],
 )
 def test_true_parameter_counts_of_the_named_variants(variant, count):
-  assert count_parameters(variant) == count
+  arguments = {"type_vocab_size": 2, **sizes.variant_arguments(variant)}
+  assert sizes.config_of(arguments).count_parameters() == count
 
 
 def test_every_released_size_is_a_variant():
   for name in RELEASED_SIZES:
-    assert count_parameters(name) == BertConfig.from_name(name).count_parameters()
+    assert sizes.config_of(sizes.variant_arguments(name)).to_dict() == (
+      BertConfig.from_name(name).to_dict()
+    )
   model = BERT.from_variant("cased_L-12_H-768_A-12", num_layers=1, hidden_size=24)
   assert model.vocab_size == 28996
 
@@ -69,9 +71,9 @@ def test_wrong_arguments_are_named(arguments, message):
 
 
 def test_released_weights_have_their_archives_name():
-  sizes = keras3.variant_arguments("base", "multilingual")
-  assert sizes["vocab_size"] == 119547
-  name = keras3.released_name(sizes, "base", "multilingual")
+  arguments = sizes.variant_arguments("base", "multilingual")
+  assert arguments["vocab_size"] == 119547
+  name = sizes.released_name(arguments, "base", "multilingual")
   assert name == "multi_cased_L-12_H-768_A-12"
 
 
