@@ -63,10 +63,6 @@ class _ScoresWords(PretrainedModel):
     """The head."""
     return getattr(self, arrangements.MASKED_LM_HEADS[self.bert.model_type][0])
 
-  def older_heads(self):
-    """Lists the head; see the base."""
-    return [*super().older_heads(), (self.words, False, ("masked_lm_head",))]
-
   def score_words(self, outputs):
     """Scores the tokens at `masked_lm_positions` in the encoder's outputs, or all."""
     table = self.bert.embeddings.word_embeddings
@@ -107,11 +103,6 @@ class _ScoresSentences(PretrainedModel):
   def sentences(self) -> NextSentenceHead:
     """The head."""
     return getattr(self, arrangements.SENTENCE_HEADS[self.bert.model_type][0])
-
-  def older_heads(self):
-    """Lists the head; see the base."""
-    names = ("next_sentence_head", "sentence_order_head")
-    return [*super().older_heads(), (self.sentences.part("scores"), True, names)]
 
 
 @register
@@ -190,12 +181,6 @@ class BertForReplacedTokens(PretrainedModel):
     self.discriminator_predictions = ReplacedTokensHead(
       bert.hidden_act, bert.initializer_range, name="discriminator", dtype=self.dtype_policy
     )
-
-  def older_heads(self):
-    """Lists the layers of the head; see the base."""
-    head = self.discriminator_predictions
-    dense = (head.dense, False, ("discriminator/dense",))
-    return [dense, (head.dense_prediction, False, ("discriminator/output_dense",))]
 
   def _outputs(self, outputs):
     return LogitsOutput(self.discriminator_predictions(outputs["last_hidden_state"]))
@@ -348,7 +333,6 @@ class BertForQuestionAnswering(PretrainedModel):
   reads_pooler = False
   label_names = ("start_positions", "end_positions")
   original = "QuestionAnsweringHead"
-  older_name = "question_answering_head"
 
   def create_head(self) -> None:
     """Creates `qa_outputs`, and `dropout` before it."""

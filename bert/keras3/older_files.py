@@ -5,12 +5,14 @@ attributes of before in a file reads them for all of its sublayers, which then r
 """
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import keras
 import numpy as np
 from absl import logging
+
+from bert.checkpoints import keras_model
 
 LAYER = {
   **{role: f"attention/{role}" for role in ("query", "key", "value")},
@@ -82,7 +84,7 @@ def read_model(model, store: Any) -> bool:
     return False
   read_encoder(model.bert, found[encoder])
   places = {**found, **found.get("layers", {})}
-  for layer, transposed, names in model.older_heads():
+  for layer, names, transposed in _heads(model):
     [name] = [name for name in names if name.split("/")[0] in places]
     head = places[name.split("/")[0]]
     if hasattr(layer, "output_bias"):
@@ -93,6 +95,23 @@ def read_model(model, store: Any) -> bool:
   if optimizer := getattr(model, "optimizer", None):  # absent before `compile`
     optimizer.load_own_variables = functools.partial(_read_optimizer, optimizer)
   return True
+
+
+def _heads(model) -> Iterator[tuple[Any, tuple[str, ...], bool]]:
+  """Yields layers behind an encoder, their places in a file, and whether it has the transpose."""
+  if hasattr(model, "words"):
+    yield model.words, ("masked_lm_head",), False
+  if hasattr(model, "sentences"):
+    yield model.sentences.part("scores"), ("next_sentence_head", "sentence_order_head"), True
+  if hasattr(model, "discriminator_predictions"):
+    yield model.discriminator_predictions.dense, ("discriminator/dense",), False
+    yield model.discriminator_predictions.dense_prediction, ("discriminator/output_dense",), False
+  if model.original:
+    scores, hidden = model.dense_layers()
+    name = "question_answering_head" if hasattr(model, "qa_outputs") else "classifier"
+    yield scores, (name,), not keras_model.is_dense(model.original, model.bert.family)
+    if hidden is not None:
+      yield hidden, (f"{name}/hidden",), False
 
 
 def _read_optimizer(optimizer: Any, store: Mapping[str, Any]) -> None:

@@ -21,9 +21,7 @@ from bert.keras3 import older_files, padding, parts
 from bert.keras3.building_blocks import Transposed, create_dense
 from bert.keras3.encoder import BERT
 from bert.keras3.input_checks import CheckedInputs
-from bert.keras3.outputs import (
-  with_extras,
-)
+from bert.keras3.outputs import with_extras
 from bert.keras3.saving import Savable
 from bert.keras3.sizes import arguments_from_config, config_of_weights
 from bert.keras3.tasks import SparseCrossentropy
@@ -42,7 +40,6 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     label_names: the arguments of `call` with labels.
     optional_variables: not reported if missing in a checkpoint.
     original: the class in `keras_model` of a head of dense layers; empty of others.
-    older_name: of its layer of scores in files that were written before.
   """
 
   reads_pooler: ClassVar[bool] = True
@@ -51,7 +48,6 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
   label_names: ClassVar[tuple[str, ...]] = ("labels",)
   optional_variables: tuple[str, ...] = ()
   original: ClassVar[str] = ""
-  older_name: ClassVar[str] = "classifier"
 
   def __init__(self, config: BERT | BertConfig | dict, num_labels: int | None = None, **kwargs):
     """Creates the model, with random weights.
@@ -132,15 +128,6 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
       if hidden is not None:
         found |= zip(names["hidden"], (hidden.kernel, hidden.bias), strict=True)
     return found
-
-  def older_heads(self) -> list[tuple[keras.layers.Layer, bool, tuple[str, ...]]]:
-    """Lists layers, whether their matrix was transposed in files, and their places there."""
-    if not self.original:
-      return []
-    scores, hidden = self.dense_layers()
-    transposed = not keras_model.is_dense(self.original, self.bert.family)
-    layers = ((scores, transposed, self.older_name), (hidden, False, f"{self.older_name}/hidden"))
-    return [(layer, turned, (name,)) for layer, turned, name in layers if layer is not None]
 
   def load_own_variables(self, store):
     """Loads a file, perhaps one that was written when layers had other places."""
