@@ -17,7 +17,7 @@ from keras import ops
 from bert.families.files import FILES, files_of
 from bert.keras3.encoder import BERT
 from bert.keras3.layers import BertEmbeddings
-from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead
+from bert.keras3.pretraining_heads import MaskedLMHead, NextSentenceHead, masked_lm_arguments
 from bert.keras3.sizes import arguments_from_config
 from bert.transformers.call_arguments import ON_REQUEST, by_name, encoder_inputs
 from bert.transformers.configurations import CONFIGS, PretrainedConfig, to_original
@@ -80,8 +80,8 @@ class TFMainLayer(BERT):
       ValueError: the configuration is of a model that is not here, such as a decoder.
     """
     if config is not None:
-      kwargs = {**encoder_arguments(config, kwargs.pop("architecture", None)), **kwargs}
-      kwargs["add_pooler"] = add_pooling_layer
+      sizes = arguments_from_config(to_original(config, kwargs.pop("architecture", None)))
+      kwargs = {**sizes, **kwargs, "add_pooler": add_pooling_layer}
     super().__init__(**kwargs)
     self.own_config = config
     # transformers' TensorFlow classes train the vectors of padding, too, and read all segments;
@@ -157,19 +157,6 @@ class TFMainLayer(BERT):
       self.pooler = self._create_pooler()
 
 
-def encoder_arguments(config: PretrainedConfig, architecture: str | None = None) -> dict[str, Any]:
-  """Returns the arguments of `keras3.BERT` for a configuration.
-
-  Args:
-    config: of the model.
-    architecture: transformers' class of it, which decides ELECTRA's heads.
-
-  Raises:
-    ValueError: a key has a value that these models do not support.
-  """
-  return arguments_from_config(to_original(config, architecture))
-
-
 registered = keras.saving.register_keras_serializable("bert.transformers")
 
 
@@ -201,9 +188,7 @@ class TFBertMLMHead(MaskedLMHead):
       input_embeddings: those of the encoder, by which words are scored.
       **kwargs: arguments of `keras.layers.Layer`.
     """
-    names = ("vocab_size", "hidden_act", "initializer_range", "model_type", "layer_norm_eps")
-    arguments = {"model_type": "bert", "layer_norm_eps": 1e-12, **encoder_arguments(config)}
-    arguments = {name: arguments[name] for name in names}
+    arguments = masked_lm_arguments(to_original(config))
     super().__init__(**arguments, input_embeddings=input_embeddings, **kwargs)
 
 
