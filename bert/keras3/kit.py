@@ -37,20 +37,13 @@ from bert.keras3.models import (
 )
 from bert.model.configuration import BertConfig
 
-MODEL_NAMES = (
-  "bert-base-uncased (110M)",
-  "bert-large-uncased (340M)",
-  "bert-base-cased (110M)",
-  "bert-large-cased (340M)",
-)
-
 
 def create_model_config(name: str, **overrides) -> BertConfig:
   """Creates the configuration of a model.
 
   Args:
-    name: one of `MODEL_NAMES`, with or without the part in parentheses; or the name of any released
-      model in this project or in transformers.
+    name: of a released model in this project or in transformers, such as `bert-base-cased`; what
+      follows it in parentheses is not read.
     **overrides: attributes of the configuration to replace.
 
   Raises:
@@ -61,12 +54,8 @@ def create_model_config(name: str, **overrides) -> BertConfig:
     >>> config.vocab_size, config.hidden_size, config.num_hidden_layers
     (28996, 768, 6)
   """
-  try:
-    short = _without_size(name)
-    config = BertConfig.from_name(model_names.released_name_of(short) or short)
-  except ValueError as error:
-    known = ", ".join(repr(name) for name in MODEL_NAMES)
-    raise ValueError(f"Unknown model {name!r}; known: {known}. {error}") from None
+  short = _without_size(name)
+  config = BertConfig.from_name(model_names.released_name_of(short) or short)
   unknown = sorted(set(overrides) - set(vars(config)))
   if unknown:
     raise ValueError(f"Unknown attributes {', '.join(unknown)}; known: {', '.join(vars(config))}.")
