@@ -32,8 +32,6 @@ from bert.text.tokenizer import Tokenizer
 IGNORE_INDEX = -100
 """The label of tokens that are not predicted."""
 
-_TEXTS_AT_ONCE = 1024  # a tokenizer may pad texts that it encodes together
-
 
 # ---------------------------------------------------------------------------------------------
 # Tokens of many texts, without padding.
@@ -97,30 +95,19 @@ def encode(
   texts, pairs = list(texts), None if text_pairs is None else list(text_pairs)
   if pairs is not None and len(pairs) != len(texts):
     raise ValueError(f"{len(texts)} texts, but {len(pairs)} text_pairs.")
-  encode_part = _encode_here if isinstance(tokenizer, Tokenizer) else _encode_by_transformers
-  ids: list[Sequence[int]] = []
-  first_lengths: list[int] = []
-  for start in range(0, len(texts), _TEXTS_AT_ONCE):
-    part = slice(start, start + _TEXTS_AT_ONCE)
-    found = encode_part(tokenizer, texts[part], pairs and pairs[part], max_length)
-    ids.extend(found[0])
-    first_lengths.extend(found[1])
-  return EncodedTexts(ids, first_lengths)
-
-
-def _encode_by_transformers(tokenizer, texts, pairs, max_length):
-  encoded = tokenizer(texts, pairs, truncation=True, max_length=max_length)
-  ids = encoded["input_ids"]
-  if "token_type_ids" not in encoded:  # as of RoBERTa and DistilBERT
-    return ids, map(len, ids)
-  return ids, (row.count(0) for row in encoded["token_type_ids"])
-
-
-def _encode_here(tokenizer, texts, pairs, max_length):
-  encoded = tokenizer.encode_batch(texts, pairs, max_seq_length=max_length, pad_to_longest=True)
-  lengths = encoded["input_mask"].sum(axis=1)
-  ids = [row[:length] for row, length in zip(encoded["input_ids"], lengths, strict=True)]
-  return ids, lengths - encoded["segment_ids"].sum(axis=1)
+  if isinstance(tokenizer, Tokenizer):
+    rows = [
+      tokenizer.encode_batch([text], [pair], max_length, pad_to_longest=True)
+      for text, pair in zip(texts, pairs or [None] * len(texts), strict=True)
+    ]
+    ids = [row["input_ids"][0] for row in rows]
+    return EncodedTexts(ids, [np.sum(row["segment_ids"] == 0) for row in rows])
+  encoded = tokenizer(texts, pairs, truncation=True, max_length=max_length) if texts else {}
+  ids = encoded.get("input_ids", [])
+  segments = encoded.get("token_type_ids")
+  if segments is None:  # as of RoBERTa and DistilBERT
+    return EncodedTexts(ids, [len(row) for row in ids])
+  return EncodedTexts(ids, [row.count(0) for row in segments])
 
 
 class SpecialIds(NamedTuple):
@@ -358,8 +345,7 @@ class NSPDataset(TextDataset):
     self.rows = encode(tokenizer, flat, None, max_length)
     self.sizes, self.first_sentences = sizes, np.cumsum(sizes) - sizes
     self.document_of = np.repeat(np.arange(len(sizes)), sizes)
-    is_last = np.isin(np.arange(len(flat)), self.first_sentences + sizes - 1)
-    self.pairs = np.flatnonzero(~is_last)
+    self.pairs = np.flatnonzero(np.diff(self.document_of) == 0)
     self.max_length = max_length
     longest = np.sort(self.rows.lengths - 2)[-2:].sum()
     self.width = int(min(max_length, longest + 3))
