@@ -16,6 +16,7 @@ dictionaries, for custom loops. All batches of a loader have one width, so a ste
 Letters in shapes: B = batch size, S = sequence length, N = number of examples.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -435,7 +436,6 @@ class TextLoader(keras.utils.PyDataset):
     self.shuffle = shuffle
     self.seed = seed
     self.epoch = 0
-    self._sorted: tuple[int, np.ndarray] | None = None  # epoch, order
 
   def __len__(self) -> int:
     """Returns the number of batches."""
@@ -460,18 +460,16 @@ class TextLoader(keras.utils.PyDataset):
     """Returns batch number `index` of this epoch; see `TextDataset.batch`."""
     if not 0 <= index < len(self):
       raise IndexError(f"Batch {index} of {len(self)}.")
-    indices = self._order()[index * self.batch_size : (index + 1) * self.batch_size]
+    count = len(self.dataset)
+    order = _shuffled(count, self.seed, self.epoch) if self.shuffle else np.arange(count)
+    indices = order[index * self.batch_size : (index + 1) * self.batch_size]
     return self.dataset.batch(indices, self.epoch)
 
-  def _order(self) -> np.ndarray:
-    numbers = np.arange(len(self.dataset))
-    if not self.shuffle:
-      return numbers
-    known = self._sorted
-    if known is None or known[0] != self.epoch:
-      key = np.array([stream_key(self.seed, self.epoch, 1)], np.uint64)
-      known = self._sorted = (self.epoch, np.argsort(draw(key, numbers), kind="stable"))
-    return known[1]
+
+@functools.lru_cache(maxsize=8)  # read for each batch of an epoch
+def _shuffled(count: int, seed: int, epoch: int) -> np.ndarray:
+  key = np.array([stream_key(seed, epoch, 1)], np.uint64)
+  return np.argsort(draw(key, np.arange(count)), kind="stable")
 
 
 def create_mlm_dataloader(
