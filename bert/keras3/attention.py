@@ -130,12 +130,3 @@ class Attends(arrangements.Arranged):
     """Splits vectors into heads: `[B, S, n * H]` to `[B, S, n, H]`."""
     batch_size, length = ops.shape(x)[:2]
     return ops.reshape(x, (batch_size, length, x.shape[-1] // self.head_size, self.head_size))
-
-
-def attention_arguments(attention_type: str, num_heads: int, window_size: int, n_kv_head) -> dict:
-  """Returns the arguments of `Attends.create_projections` that the type decides."""
-  if attention_type == "window":
-    return {"window_size": window_size}
-  if attention_type == "group_query":
-    return {"n_kv_head": n_kv_head or max(1, num_heads // 4)}
-  return {}

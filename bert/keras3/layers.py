@@ -31,7 +31,7 @@ from keras import ops
 
 from bert import families
 from bert.keras3 import arrangements, older_files
-from bert.keras3.attention import ATTENTION_TYPES, Attends, attention_arguments
+from bert.keras3.attention import ATTENTION_TYPES, Attends
 from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
   Dropout,
@@ -339,11 +339,13 @@ class TransformerLayer(Attends, FeedsForward, SpecLayer):
     self.family = families.FAMILIES[model_type]
     self.places = arrangements.TRANSFORMER_LAYERS[model_type]
     dense: dict[str, Any] = {"initializer_range": initializer_range, "use_bias": use_bias}
+    groups = n_kv_head or max(1, num_heads // 4)
     self.create_projections(
       hidden_size,
       num_heads,
       attention_dropout_rate,
-      **attention_arguments(attention_type, num_heads, window_size, n_kv_head),
+      groups if attention_type == "group_query" else None,
+      window_size if attention_type == "window" else None,
       **dense,
     )
     self.create_feed_forward(hidden_size, intermediate_size, ffn_type, activation, **dense)
