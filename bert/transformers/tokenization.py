@@ -107,9 +107,7 @@ class TensorFlowTokenizer:
   """
 
   @classmethod
-  def from_pretrained(
-    cls, pretrained_model_name_or_path: str | os.PathLike, *inputs: Any, **kwargs: Any
-  ) -> Any:
+  def from_pretrained(cls, pretrained_model_name_or_path, *inputs, **kwargs):
     """Reads a tokenizer: of a folder, a checkpoint, a vocabulary, or a name; see `located`.
 
     Raises:
@@ -124,33 +122,30 @@ class TensorFlowTokenizer:
     if not os.path.isfile(path):
       kwargs = {**_settings(cls, path), **kwargs}
       path = model_files.folder_of(path)
-    base: Any = super()
-    made = base.from_pretrained(path, *inputs, **kwargs)
+    made = super().from_pretrained(path, *inputs, **kwargs)
     made.name_or_path = os.fsdecode(name)
     return made
 
   @classmethod
-  def convert_to_native_format(cls, **kwargs: Any) -> dict[str, Any]:
+  def convert_to_native_format(cls, **kwargs):
     """Reads the files that are arguments, for the constructor; see transformers.
 
     A sentencepiece model is read by this project: transformers needs another protobuf for it than
     TensorFlow.
     """
-    base: Any = super()
     model_file = kwargs.get("vocab_file")
     if kwargs.get("tokenizer_file") or not str(model_file).endswith(".model"):
-      return base.convert_to_native_format(**kwargs)
+      return super().convert_to_native_format(**kwargs)
     content = tokenizer_json.whole(model_file, kwargs.get("do_lower_case", True))
     with tempfile.TemporaryDirectory() as folder:
       path = os.path.join(folder, tokenizer_settings.TOKENIZER)
       with open(path, "w", encoding="utf-8") as stream:
         json.dump(content, stream)
-      return base.convert_to_native_format(**{**kwargs, "tokenizer_file": path})
+      return super().convert_to_native_format(**{**kwargs, "tokenizer_file": path})
 
-  def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
+  def save_pretrained(self, save_directory, *args, **kwargs):
     """Writes a folder; a sentencepiece model, too, which this project's scripts read."""
-    base: Any = super()
-    paths = base.save_pretrained(save_directory, *args, **kwargs)
+    paths = super().save_pretrained(save_directory, *args, **kwargs)
     model_file = getattr(self, "vocab_file", None)
     if str(model_file).endswith(".model") and os.path.isfile(model_file):
       copy = os.path.join(save_directory, "spiece.model")
@@ -159,33 +154,33 @@ class TensorFlowTokenizer:
       return (*paths, copy)
     return paths
 
-  def __call__(self, *args: Any, **kwargs: Any) -> BatchEncoding:
+  def __call__(self, *args, **kwargs):
     """Tokenizes texts; see transformers."""
-    return _with_tensors(super().__call__, *args, **_of_today(kwargs))  # type: ignore[misc]
+    return _with_tensors(super().__call__, *args, **_of_today(kwargs))
 
   encode_plus = __call__  # the older name, for a text or a pair
 
-  def batch_encode_plus(self, batch_text_or_text_pairs: Any, **kwargs: Any) -> BatchEncoding:
+  def batch_encode_plus(self, batch_text_or_text_pairs, **kwargs):
     """Tokenizes a list of texts or of pairs: the older name of a call."""
     return self(batch_text_or_text_pairs, **kwargs)
 
-  def encode(self, *args: Any, **kwargs: Any) -> Any:
+  def encode(self, *args, **kwargs):
     """Returns the ids of a text or a pair; see transformers."""
     return self(*args, **kwargs)["input_ids"]
 
-  def pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> BatchEncoding:
+  def pad(self, encoded_inputs, *args, **kwargs):
     """Pads tokenized texts; see transformers."""
-    return _with_tensors(super().pad, as_arrays(encoded_inputs), *args, **kwargs)  # type: ignore
+    return _with_tensors(super().pad, as_arrays(encoded_inputs), *args, **kwargs)
 
-  def decode(self, token_ids: Any, *args: Any, **kwargs: Any) -> Any:
+  def decode(self, token_ids, *args, **kwargs):
     """Makes a text of ids; see transformers."""
-    return super().decode(as_arrays(token_ids), *args, **kwargs)  # type: ignore[misc]
+    return super().decode(as_arrays(token_ids), *args, **kwargs)
 
-  def convert_ids_to_tokens(self, ids: Any, *args: Any, **kwargs: Any) -> Any:
+  def convert_ids_to_tokens(self, ids, *args, **kwargs):
     """Returns the tokens of ids; see transformers."""
     ids = as_arrays(ids)
     ids = ids.tolist() if isinstance(ids, np.ndarray) else ids
-    return super().convert_ids_to_tokens(ids, *args, **kwargs)  # type: ignore[misc]
+    return super().convert_ids_to_tokens(ids, *args, **kwargs)
 
 
 @functools.cache
