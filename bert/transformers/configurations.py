@@ -37,9 +37,7 @@ class _ReadsOriginal:
   model_type: str
 
   @classmethod
-  def get_config_dict(
-    cls, pretrained_model_name_or_path: str | os.PathLike, **kwargs: Any
-  ) -> tuple[dict[str, Any], dict[str, Any]]:
+  def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
     """Reads the content of a model's `config.json`, as `from_pretrained` needs it.
 
     Returns:
@@ -93,15 +91,13 @@ class AutoConfig(transformers.AutoConfig):
   """Finds the class that a model's configuration is of."""
 
   @staticmethod
-  def for_model(model_type: str, *args: Any, **kwargs: Any) -> Any:
+  def for_model(model_type, *args, **kwargs):
     """Makes the configuration of a family."""
     found = CONFIGS.get(model_type)
     return found(**kwargs) if found else transformers.AutoConfig.for_model(model_type, **kwargs)
 
   @classmethod
-  def from_pretrained(
-    cls, pretrained_model_name_or_path: str | os.PathLike, cache_dir=None, **kwargs: Any
-  ) -> Any:
+  def from_pretrained(cls, pretrained_model_name_or_path, cache_dir=None, **kwargs):
     """Reads a configuration: of a folder, a checkpoint, a file, or a name; see `folders.located`.
 
     Raises:

@@ -7,7 +7,7 @@ The batches are those of NumPy: which words a seed masks, `return_tensors="np"` 
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,14 +54,12 @@ class _TensorFlowBatches:
 
   return_tensors: str
 
-  def __call__(self, features: Sequence[Any], return_tensors: str | None = None) -> dict[str, Any]:
+  def __call__(self, features, return_tensors=None):
     """Makes a batch; see transformers."""
     kind = return_tensors or self.return_tensors
-    base: Any = super()
-    collate = base.__call__
     if kind != "tf":
-      return collate(features, return_tensors=kind)
-    batch = to_tensorflow(collate(as_arrays(list(features)), return_tensors="np"))
+      return super().__call__(features, return_tensors=kind)
+    batch = to_tensorflow(super().__call__(as_arrays(list(features)), return_tensors="np"))
     return {"labels" if name == "label" else name: value for name, value in batch.items()}
 
 
@@ -78,7 +76,7 @@ class DataCollatorWithPadding(transformers.DataCollatorWithPadding):
 
   return_tensors: str = "tf"
 
-  def __call__(self, features: Sequence[Mapping[str, Any]]) -> Any:
+  def __call__(self, features):
     """Makes a batch, a `BatchEncoding`."""
     if self.return_tensors != "tf":
       return super().__call__(features)
@@ -118,7 +116,7 @@ class DataCollatorForMultipleChoice(_TensorFlowBatches, transformers.DataCollato
 
   return_tensors: str = "tf"
 
-  def numpy_call(self, features: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+  def numpy_call(self, features):
     """Makes a batch: `[B, N, S]` for N choices, and int64 `labels` `[B]`, of `label` or `labels`.
 
     Raises:

@@ -7,7 +7,6 @@ Letters in shapes: B = batch size, S = sequence length, C = number of classes.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import keras
 import numpy as np
@@ -80,7 +79,7 @@ def of_words_and_sentences(labels, logits, weights=(None, None)):
   return words + _mean_of_counted(pairs, logits[1], ops.not_equal(pairs, IGNORED), weights[1])
 
 
-def for_outputs(loss: Any, names: Sequence[str]) -> Any:
+def for_outputs(loss, names: Sequence[str]):
   """Makes a loss for each of several outputs of one, or of a list in their order."""
   if loss is None or len(names) == 1 or isinstance(loss, Mapping):
     return loss
@@ -88,7 +87,7 @@ def for_outputs(loss: Any, names: Sequence[str]) -> Any:
   return dict(zip(names, each, strict=True))
 
 
-def metrics_for_outputs(metrics: Any, names: Sequence[str]) -> Any:
+def metrics_for_outputs(metrics, names: Sequence[str]):
   """Makes the metrics of each of several outputs of one, or of a list, as Keras 2 did."""
   if not metrics or len(names) == 1 or isinstance(metrics, Mapping):
     return metrics
@@ -121,5 +120,5 @@ def _weighted(losses, weights):
   return losses * ops.reshape(weights, (*ops.shape(weights), *(1,) * missing))
 
 
-def _copied(metric: Any) -> Any:
+def _copied(metric):
   return metric.from_config(metric.get_config()) if isinstance(metric, keras.Metric) else metric

@@ -9,7 +9,7 @@ Letters in shapes: S = sequence length, W = width.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from transformers.pipelines import document_question_answering as span_decoding
@@ -62,7 +62,7 @@ class Pipeline:
     self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
     self.defaults = {name: value for name, value in defaults.items() if name not in _PLACES}
 
-  def __call__(self, inputs, **arguments) -> Any:
+  def __call__(self, inputs, **arguments):
     """Predicts for a text, or for each of several; see the class."""
     arguments = {**self.defaults, **arguments}
     batch_size = arguments.pop("batch_size", None) or self.batch_size
@@ -76,7 +76,7 @@ class Pipeline:
     """Predicts for the texts of a batch."""
     return [self._prediction(text, **arguments) for text in texts]
 
-  def _prediction(self, text: Any, *args, **kwargs) -> Any:
+  def _prediction(self, text, *args, **kwargs):
     raise NotImplementedError
 
   def _outputs(self, encoded) -> dict[str, np.ndarray]:
@@ -86,7 +86,7 @@ class Pipeline:
     outputs = self.model(given, training=False)
     return {name: np.asarray(value, np.float32) for name, value in outputs.items()}
 
-  def _encoded(self, text: Any, pair: Any = None, **arguments):
+  def _encoded(self, text, pair=None, **arguments):
     """Tokenizes, by default into no more tokens than the model reads."""
     for each in text if isinstance(text, list) else [text]:
       if not isinstance(each, str):
@@ -231,7 +231,7 @@ class QuestionAnsweringPipeline(Pipeline):
       handle_impossible_answer=handle_impossible_answer,
       max_answer_len=max_answer_len,
     )
-    answers: dict[str, dict[str, Any]] = {}
+    answers = {}
     for window, first, last, score in spans:
       start, end = _characters(encoded, window, first, last, align_to_words)
       text = item["context"][start:end]
@@ -295,7 +295,7 @@ class FillMaskPipeline(Pipeline, fill_mask.FillMaskPipeline):  # type: ignore[mi
       found.append([self._word(ids, mask, word, probabilities[mask][word], masks) for word in best])
     return found[0] if len(found) == 1 else found
 
-  def _word(self, ids: np.ndarray, mask, word: int, score: float, masks) -> dict[str, Any]:
+  def _word(self, ids, mask, word, score, masks):
     filled = ids.copy()
     filled[mask] = word
     kept = filled[filled != self.tokenizer.pad_token_id]
@@ -330,9 +330,9 @@ _OTHER_NAMES = {"sentiment-analysis": "text-classification", "ner": "token-class
 
 def pipeline(
   task: str | None = None,
-  model: Any = None,
-  config: Any = None,
-  tokenizer: Any = None,
+  model=None,
+  config=None,
+  tokenizer=None,
   framework: str | None = None,
   **kwargs,
 ) -> Pipeline:

@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
   return adapted(found)
 
 
-def is_tokenizer(value: Any) -> bool:
+def is_tokenizer(value) -> bool:
   """Tells whether something is a class of tokenizers of transformers."""
   return isinstance(value, type) and issubclass(value, transformers.PreTrainedTokenizerBase)
 
@@ -86,7 +86,7 @@ class BatchEncoding(transformers.BatchEncoding):
 
   data: dict[str, Any]
 
-  def convert_to_tensors(self, tensor_type: Any = None, prepend_batch_axis: bool = False):
+  def convert_to_tensors(self, tensor_type=None, prepend_batch_axis=False):
     """Converts its values; see transformers.
 
     Raises:
@@ -184,7 +184,7 @@ class TensorFlowTokenizer:
 
 
 @functools.cache
-def adapted(tokenizer_class: Any) -> Any:
+def adapted(tokenizer_class):
   """Returns a class of transformers with what is added here, under the same name.
 
   It is derived from its own base with the same added, so that `isinstance` holds for both.
@@ -200,7 +200,7 @@ def adapted(tokenizer_class: Any) -> Any:
   return type(tokenizer_class.__name__, (base, tokenizer_class), members)
 
 
-def _constructor(tokenizer_class: type[Any]) -> Any:
+def _constructor(tokenizer_class):
   """Makes a constructor that also takes files, as transformers 4: `vocab_file=`, or it first."""
 
   @functools.wraps(tokenizer_class.__init__)
@@ -218,9 +218,7 @@ class AutoTokenizer(transformers.AutoTokenizer):
   """Makes a tokenizer of the class that a folder names."""
 
   @classmethod
-  def from_pretrained(
-    cls, pretrained_model_name_or_path: str | os.PathLike, *inputs: Any, **kwargs: Any
-  ) -> Any:
+  def from_pretrained(cls, pretrained_model_name_or_path, *inputs, **kwargs):
     """Reads a tokenizer; see `TensorFlowTokenizer.from_pretrained`."""
     name = pretrained_model_name_or_path
     path = folders.located(name, folders.TOKENIZER_FILES, **kwargs)
@@ -230,12 +228,11 @@ class AutoTokenizer(transformers.AutoTokenizer):
       own = {k: v for k, v in kwargs.items() if k not in ("use_fast", "config", "tokenizer_type")}
       return found.from_pretrained(name, *inputs, **own)
     made = super().from_pretrained(path, *inputs, **folders.without_options(kwargs))
-    upstream: Any = type(made)
-    made.__class__ = adapted(upstream)
+    made.__class__ = adapted(type(made))
     return made
 
 
-def _class_in(folder: str, family: str | None) -> Any:
+def _class_in(folder: str, family: str | None):
   """Finds the class of a folder: as its files name it, else by the family and the vocabulary.
 
   Returns:
@@ -262,7 +259,7 @@ def _of_vocabulary(folder: str, model_type: str) -> str:
   return "BertTokenizer" if own in _OF_KIND.values() else own
 
 
-def _settings(cls: Any, path: str) -> dict[str, Any]:
+def _settings(cls, path: str) -> dict[str, Any]:
   """Collects what this project reads of a folder: a vocabulary of any name, and how words split.
 
   Raises:
@@ -307,7 +304,7 @@ def _json(folder: str, name: str) -> dict[str, Any]:
 # Arguments and results.
 
 
-def _with_tensors(call: Any, *args: Any, return_tensors: Any = None, **kwargs: Any) -> Any:
+def _with_tensors(call, *args, return_tensors=None, **kwargs):
   """Calls a method of transformers, which does not know "tf"."""
   is_tf = return_tensors == "tf"
   found = call(*args, return_tensors="np" if is_tf else return_tensors, **kwargs)
@@ -323,7 +320,7 @@ def _of_today(arguments: dict[str, Any]) -> dict[str, Any]:
   return {"truncation": True, **arguments, "padding": "max_length"}
 
 
-def as_arrays(value: Any) -> Any:
+def as_arrays(value):
   """Replaces TensorFlow's tensors by arrays."""
   if isinstance(value, transformers.BatchEncoding):
     value = value.data
