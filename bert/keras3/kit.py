@@ -161,7 +161,7 @@ class _SelfAttention(Attends, SpecLayer):
 class MultiHeadAttention(_FromConfig, _SelfAttention):
   """Self-attention with its output projection."""
 
-  from_config_keys: ClassVar[dict[str, str]] = {
+  from_config_keys: ClassVar = {
     "num_heads": "num_attention_heads",
     "attention_dropout_rate": "attention_probs_dropout_prob",
     "initializer_range": "initializer_range",
@@ -172,7 +172,7 @@ class MultiHeadAttention(_FromConfig, _SelfAttention):
 class TransformerEncoderBlock(_FromConfig, TransformerLayer):
   """Attention and feed-forward network, each with a residual sum and a normalization."""
 
-  from_config_keys: ClassVar[dict[str, str]] = {
+  from_config_keys: ClassVar = {
     **MultiHeadAttention.from_config_keys,
     "intermediate_size": "intermediate_size",
     "dropout_rate": "hidden_dropout_prob",
@@ -233,7 +233,7 @@ class _FeedForward(FeedsForward, SpecLayer):
 class FeedForward(_FromConfig, _FeedForward):
   """The feed-forward network of a block."""
 
-  from_config_keys: ClassVar[dict[str, str]] = {
+  from_config_keys: ClassVar = {
     "intermediate_size": "intermediate_size",
     "activation": "hidden_act",
     "initializer_range": "initializer_range",

@@ -15,7 +15,7 @@ of choices, P = positions to predict, V = vocabulary size.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import keras
 from keras import ops
@@ -204,7 +204,7 @@ class _ScoresTexts(PretrainedModel):
     kind: `texts` or `choices`.
   """
 
-  kind: ClassVar[str] = "texts"
+  kind = "texts"
   original = "TextClassificationHead"
   reads_padding = False
 

@@ -42,12 +42,12 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     original: the class in `keras_model` of a head of dense layers; empty of others.
   """
 
-  reads_pooler: ClassVar[bool] = True
-  reads_padding: bool = True
+  reads_pooler = True
+  reads_padding = True
   is_generator = False
   label_names: ClassVar[tuple[str, ...]] = ("labels",)
   optional_variables: tuple[str, ...] = ()
-  original: ClassVar[str] = ""
+  original = ""
 
   def __init__(self, config: BERT | BertConfig | dict, num_labels: int | None = None, **kwargs):
     """Creates the model, with random weights.

@@ -8,7 +8,7 @@ It is `keras3.BERT`, made of a configuration of transformers.
 """
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -64,7 +64,7 @@ class TFMainLayer(BERT):
   """
 
   embeddings_class = TFEmbeddings
-  config_class: ClassVar[type[PretrainedConfig]] = PretrainedConfig
+  config_class = PretrainedConfig
 
   def __init__(
     self, config: PretrainedConfig | None = None, add_pooling_layer: bool = True, **kwargs

@@ -29,7 +29,7 @@ import inspect
 import logging as python_logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -72,10 +72,10 @@ class TFPreTrainedModel(LabelledModel):
   """
 
   config: Any = None
-  config_class: ClassVar[type[PretrainedConfig]] = PretrainedConfig
-  base_model_prefix: ClassVar[str] = ""
-  main_input_name: ClassVar[str] = "input_ids"
-  head: ClassVar[str] = ""
+  config_class = PretrainedConfig
+  base_model_prefix = ""
+  main_input_name = "input_ids"
+  head = ""
 
   def __init__(self, config: PretrainedConfig, *inputs, **kwargs):
     """Creates the model with random weights; one whose layers are its own without a layer.

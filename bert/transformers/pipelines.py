@@ -9,7 +9,6 @@ Letters in shapes: S = sequence length, W = width.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
 
 import numpy as np
 from transformers.pipelines import document_question_answering as span_decoding
@@ -40,8 +39,8 @@ class Pipeline:
     tokenizer: of that model.
   """
 
-  task: str = ""
-  head: ClassVar[str] = ""
+  task = ""
+  head = ""
 
   def __init__(self, model, tokenizer, batch_size: int = 1, **defaults):
     """Creates the pipeline.

@@ -184,7 +184,7 @@ def class_with(head: str, family: str) -> type[TFPreTrainedModel] | None:
 class AutoModelClass:
   """The base of `TFAutoModel...`: finds the class of a model's family."""
 
-  head: ClassVar[str] = ""
+  head = ""
 
   def __init__(self, *args, **kwargs):
     raise OSError(

@@ -32,7 +32,7 @@ class LabelledModel(PretrainedModel):
 
   config: Any = None
   label_names: ClassVar[tuple[str, ...]] = ()
-  output_type: ClassVar[type[ModelOutput]] = ModelOutput
+  output_type = ModelOutput
   loss_of: ClassVar[Callable[..., Any] | None] = None
   _has_own_loss = False
 
