@@ -9,7 +9,7 @@ would wait for the device.
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from bert.keras3.data import TextLoader
 
 
-class CheckedInputs(keras.Model if TYPE_CHECKING else object):  # type: ignore[misc]
+class CheckedInputs:
   """Base of the models, before Keras's own: `fit`, `predict`, calls and the others check ids."""
 
   def check_inputs(self, inputs) -> None:

@@ -12,7 +12,7 @@ residual sum, as in the original.
 
 import importlib
 import os
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import keras
 
@@ -90,12 +90,12 @@ def get_tokenizer(name: str | os.PathLike, cache_dir: str | os.PathLike | None =
 # Layers.
 
 
-class _FromConfig(keras.layers.Layer if TYPE_CHECKING else object):  # type: ignore[misc]
+class _FromConfig:
   """Base before a layer's own: the first argument may be a configuration."""
 
   from_config_keys: ClassVar[dict[str, str]]  # argument: attribute of the config
 
-  def __init__(self, hidden_size: int | BertConfig = 768, *args, **kwargs):
+  def __init__(self, hidden_size=768, *args, **kwargs):
     """Creates the layer.
 
     Args:

@@ -15,7 +15,6 @@ of choices, P = positions to predict, V = vocabulary size.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import keras
 from keras import ops
@@ -357,7 +356,7 @@ class BertForQuestionAnswering(PretrainedModel):
     return sum(mean_loss(x, y) for x, y in zip(outputs, labels, strict=True)) / 2
 
 
-class ReturnsTensor(PretrainedModel if TYPE_CHECKING else object):  # type: ignore[misc]
+class ReturnsTensor:
   """Base before that of a model: calls return its first output itself, not a named tuple."""
 
   def _outputs(self, outputs):

@@ -9,8 +9,6 @@ On TensorFlow and JAX the class only has `parameters()`, the variables that trai
 """
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import keras
 
@@ -20,7 +18,7 @@ def on_torch() -> bool:
   return keras.backend.backend() == "torch"
 
 
-class TorchModule(keras.layers.Layer if TYPE_CHECKING else object):  # type: ignore[misc]
+class TorchModule:
   """First base of the project's layers and models, before Keras's own base.
 
   On PyTorch:
@@ -38,7 +36,7 @@ class TorchModule(keras.layers.Layer if TYPE_CHECKING else object):  # type: ign
       self.training = False
       self._track_variables()  # a functional model is complete already, and never built
 
-  def train(self, mode: bool = True):
+  def train(self, mode=True):
     """Sets, on PyTorch, the mode of this layer and of all layers in it, also in lists."""
     import torch
 
@@ -47,7 +45,7 @@ class TorchModule(keras.layers.Layer if TYPE_CHECKING else object):  # type: ign
       torch.nn.Module.train(layer, mode)
     return self
 
-  def parameters(self, *args, **kwargs) -> Iterator:
+  def parameters(self, *args, **kwargs):
     """Yields the weights to train: PyTorch's parameters there, elsewhere variables."""
     if on_torch():
       return super().parameters(*args, **kwargs)
