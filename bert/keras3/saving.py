@@ -10,7 +10,7 @@ compute is an error that names it. `convert_checkpoint.py from_keras` does it fo
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -222,13 +222,9 @@ def _variables_of(model, heads) -> dict[str, keras.Variable]:
   return variables
 
 
-def _layers(model) -> Iterator[keras.layers.Layer]:
-  """Yields the model and all layers in it, each once."""
-  seen: set[int] = set()
-  for layer in (model, *model._flatten_layers()):
-    if id(layer) not in seen:
-      seen.add(id(layer))
-      yield layer
+def _layers(model) -> list[keras.layers.Layer]:
+  """Lists the model and all layers in it, each once."""
+  return list(dict.fromkeys((model, *model._flatten_layers())))
 
 
 def _kind(layer) -> str:
