@@ -156,11 +156,10 @@ class TextDataset:
     epoch: the epoch from which `dataset[i]` takes examples.
   """
 
-  rows: EncodedTexts
-  width: int
-
-  def __init__(self, tokenizer, seed: int = 0):
+  def __init__(self, tokenizer, texts, text_pairs=None, max_length=512, seed=0):
     self.special = special_ids(tokenizer)
+    self.rows = encode(tokenizer, texts, text_pairs, max_length)
+    self.width = int(self.rows.lengths.max(initial=0))
     self.seed = seed
     self.epoch = 0
 
@@ -222,11 +221,9 @@ class MLMDataset(TextDataset):
     Raises:
       ValueError: `mask_probability` is not between 0 and 1; see also `encode`.
     """
-    super().__init__(tokenizer, seed)
     if not 0 < mask_probability < 1:
       raise ValueError(f"mask_probability is {mask_probability}; it must be between 0 and 1.")
-    self.rows = encode(tokenizer, texts, None, max_length)
-    self.width = int(self.rows.lengths.max(initial=0))
+    super().__init__(tokenizer, texts, None, max_length, seed)
     vocab = tokenizer.vocab if isinstance(tokenizer, Tokenizer) else tokenizer
     self.settings = MaskSettings(
       masked_lm_prob=mask_probability,
@@ -280,10 +277,8 @@ class ClassificationDataset(TextDataset):
       ValueError: the numbers of labels and texts differ, or labels are not numeric; see also
         `encode`.
     """
-    super().__init__(tokenizer)
     self.labels = _as_labels(labels)
-    self.rows = encode(tokenizer, texts, text_pairs, max_length)
-    self.width = int(self.rows.lengths.max(initial=0))
+    super().__init__(tokenizer, texts, text_pairs, max_length)
     if len(self.labels) != len(self.rows):
       raise ValueError(f"{len(self.rows)} texts, but {len(self.labels)} labels.")
 
@@ -331,7 +326,6 @@ class NSPDataset(TextDataset):
     Raises:
       ValueError: there are fewer than two documents, or none has two sentences.
     """
-    super().__init__(tokenizer, seed)
     if max_length < 5:
       raise ValueError(f"max_length is {max_length}; it must be at least 5 for a pair.")
     documents = [_sentences(document) for document in documents]
@@ -343,7 +337,7 @@ class NSPDataset(TextDataset):
         "pass at least two documents, one of them with two sentences."
       )
     flat = [sentence for sentences in documents for sentence in sentences]
-    self.rows = encode(tokenizer, flat, None, max_length)
+    super().__init__(tokenizer, flat, None, max_length, seed)
     self.sizes, self.first_sentences = sizes, np.cumsum(sizes) - sizes
     self.document_of = np.repeat(np.arange(len(sizes)), sizes)
     self.pairs = np.flatnonzero(np.diff(self.document_of) == 0)
