@@ -67,7 +67,8 @@ TRANSFORMER_LAYERS: dict[str, Mapping[str, str]] = {
 
 SELF_ATTENTION = {
   **{role: role for role in ("query", "key", "value")},
-  **{"attention_dropout": "dropout", "attention_output": "output_dense"},
+  "attention_dropout": "dropout",
+  "attention_output": "output_dense",
 }
 FEED_FORWARD = {"intermediate": "intermediate", "output": "output_dense", "gate": "gate"}
 """Role -> place in a `SelfAttention` and in a `FeedForward`, layers by themselves."""

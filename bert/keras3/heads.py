@@ -52,9 +52,14 @@ class TaskHead(SpecLayer):
   original: str | None = None
   reads_pooler = False
   retired: ClassVar = {
-    **{"use_task_attention": False, "use_ffn": False, "ffn_type": "mlp"},
-    **{"ffn_expansion_factor": 4, "num_heads": 4, "use_intermediate": False},
-    **{"intermediate_size": None, "activation_type": "gelu"},
+    "use_task_attention": False,
+    "use_ffn": False,
+    "ffn_type": "mlp",
+    "ffn_expansion_factor": 4,
+    "num_heads": 4,
+    "use_intermediate": False,
+    "intermediate_size": None,
+    "activation_type": "gelu",
   }
 
   def __init__(

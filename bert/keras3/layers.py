@@ -282,8 +282,11 @@ class TransformerLayer(Attends, FeedsForward, SpecLayer):
   """Self-attention and a feed-forward network, each with a residual sum and a normalization."""
 
   retired: ClassVar = {
-    **{"attention_args": None, "ffn_args": None, "lambda_init": 0.8},
-    **{"use_stochastic_depth": False, "stochastic_depth_rate": 0.1},
+    "attention_args": None,
+    "ffn_args": None,
+    "lambda_init": 0.8,
+    "use_stochastic_depth": False,
+    "stochastic_depth_rate": 0.1,
   }
 
   def __init__(

@@ -20,8 +20,16 @@ from bert.transformers import module_names
 # Modules with public names, those that need no TensorFlow first.
 _LIGHT = ("configurations", "tokenization", "data_collators", "training_args_tf", "script_names")
 _OF_TENSORFLOW = (
-  *("task_models", "main_layers", "models", "outputs", "pipelines", "optimization", "callbacks"),
-  *("mappings", "tf_functions", "glue"),
+  "task_models",
+  "main_layers",
+  "models",
+  "outputs",
+  "pipelines",
+  "optimization",
+  "callbacks",
+  "mappings",
+  "tf_functions",
+  "glue",
 )
 # Names of `_OF_TENSORFLOW` that transformers has for PyTorch.
 _OVERSHADOWED = ("TF", "pipeline", "ModelOutput")
@@ -39,10 +47,22 @@ _REPLACED = {
 }
 # Of transformers, in `import *`.
 _OFTEN_IMPORTED = (
-  *("BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer", "DistilBertTokenizerFast"),
-  *("RobertaTokenizer", "RobertaTokenizerFast", "AlbertTokenizer", "AlbertTokenizerFast"),
-  *("ElectraTokenizer", "ElectraTokenizerFast", "PreTrainedTokenizerFast", "PretrainedConfig"),
-  *("AddedToken", "HfArgumentParser", "EvalPrediction", "logging"),
+  "BertTokenizer",
+  "BertTokenizerFast",
+  "DistilBertTokenizer",
+  "DistilBertTokenizerFast",
+  "RobertaTokenizer",
+  "RobertaTokenizerFast",
+  "AlbertTokenizer",
+  "AlbertTokenizerFast",
+  "ElectraTokenizer",
+  "ElectraTokenizerFast",
+  "PreTrainedTokenizerFast",
+  "PretrainedConfig",
+  "AddedToken",
+  "HfArgumentParser",
+  "EvalPrediction",
+  "logging",
 )
 
 

@@ -9,8 +9,12 @@ from typing import Any
 from bert.keras3.input_checks import holds_tensors
 
 ENCODER_INPUTS = (
-  *("input_ids", "attention_mask", "token_type_ids", "position_ids"),
-  *("head_mask", "inputs_embeds"),
+  "input_ids",
+  "attention_mask",
+  "token_type_ids",
+  "position_ids",
+  "head_mask",
+  "inputs_embeds",
 )
 ON_REQUEST = ("output_attentions", "output_hidden_states", "return_dict")
 

@@ -13,21 +13,43 @@ from bert.checkpoints.transformers_folder import CONFIG
 from bert.families.files import RELEASED
 
 TOKENIZER_FILES = (
-  *("tokenizer_config.json", "tokenizer.json", "vocab.txt", "vocab.json", "merges.txt"),
-  *("spiece.model", "special_tokens_map.json", "added_tokens.json"),
+  "tokenizer_config.json",
+  "tokenizer.json",
+  "vocab.txt",
+  "vocab.json",
+  "merges.txt",
+  "spiece.model",
+  "special_tokens_map.json",
+  "added_tokens.json",
 )
 WEIGHTS_FILES = ("model.safetensors", "tf_model.h5", "pytorch_model.bin")  # the first one there
 
 # Arguments of `from_pretrained` with which files are looked for on the Hub, and those without
 # effect here.
 _HUB = (
-  *("cache_dir", "force_download", "proxies", "local_files_only", "token", "revision"),
+  "cache_dir",
+  "force_download",
+  "proxies",
+  "local_files_only",
+  "token",
+  "revision",
   "subfolder",
 )
 _WITHOUT_EFFECT = (
-  *("resume_download", "use_auth_token", "trust_remote_code", "mirror", "_from_auto"),
-  *("_commit_hash", "_from_pipeline", "code_revision", "use_safetensors", "from_pt", "from_tf"),
-  *("variant", "torch_dtype", "dtype"),
+  "resume_download",
+  "use_auth_token",
+  "trust_remote_code",
+  "mirror",
+  "_from_auto",
+  "_commit_hash",
+  "_from_pipeline",
+  "code_revision",
+  "use_safetensors",
+  "from_pt",
+  "from_tf",
+  "variant",
+  "torch_dtype",
+  "dtype",
 )
 
 

@@ -23,8 +23,18 @@ from bert.transformers.tokenization import AutoTokenizer
 
 # Arguments about where a model is stored and computed, which make no difference here.
 _PLACES = (
-  *("device", "device_map", "torch_dtype", "dtype", "revision", "token", "model_kwargs"),
-  *("feature_extractor", "framework", "modelcard", "task", "num_workers"),
+  "device",
+  "device_map",
+  "torch_dtype",
+  "dtype",
+  "revision",
+  "token",
+  "model_kwargs",
+  "feature_extractor",
+  "framework",
+  "modelcard",
+  "task",
+  "num_workers",
 )
 _FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": np.asarray}
 
