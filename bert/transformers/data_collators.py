@@ -44,9 +44,7 @@ def default_data_collator(features: Sequence[Any], return_tensors: str = "tf") -
   return to_tensorflow(transformers.default_data_collator(as_arrays(list(features)), "np"))
 
 
-def tf_default_data_collator(features: Sequence[Any]) -> dict[str, Any]:
-  """Stacks examples of one length; see `default_data_collator`."""
-  return default_data_collator(features, "tf")
+tf_default_data_collator = default_data_collator
 
 
 class _TensorFlowBatches:

@@ -105,8 +105,7 @@ class TFMainLayer(BERT):
     first, given = by_name((*names, *ON_REQUEST, "training"), input_ids, args, kwargs)
     named = given.pop("return_dict", None)
     for name in ("output_attentions", "output_hidden_states"):
-      if given.get(name) is None:
-        given[name] = getattr(self.own_config, name)
+      given.setdefault(name, getattr(self.own_config, name, False))
     first = {name: value for name, value in first.items() if name in names}
     tensors = {name: given.pop(name) for name in names if name in given} | first
     return super().__call__(tensors, return_dict=named, **given)

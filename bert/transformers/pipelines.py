@@ -130,8 +130,13 @@ class TextClassificationPipeline(Pipeline):
     encoded = self._encoded(
       [pair.get("text") for pair in pairs], second if any(second) else None, padding=True, **options
     )
-    labels = self.model.config.id2label
-    function = function_to_apply or self._function()
+    config = self.model.config
+    labels, usual = config.id2label, "softmax"
+    if config.problem_type == "regression":
+      usual = "none"
+    elif config.problem_type == "multi_label_classification" or config.num_labels == 1:
+      usual = "sigmoid"
+    function = function_to_apply or usual
     if function not in _FUNCTIONS:
       raise ValueError(f"function_to_apply is {function!r}; known: {', '.join(_FUNCTIONS)}.")
     found = []
@@ -140,13 +145,6 @@ class TextClassificationPipeline(Pipeline):
       scored.sort(key=lambda each: -each["score"])
       found.append(scored[0] if top_k == "" else scored[:top_k])
     return found
-
-  def _function(self) -> str:
-    config = self.model.config
-    if config.problem_type == "regression":
-      return "none"
-    several = config.problem_type == "multi_label_classification" or config.num_labels == 1
-    return "sigmoid" if several else "softmax"
 
 
 class TokenClassificationPipeline(  # type: ignore[misc]

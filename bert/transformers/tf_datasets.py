@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert.transformers.training import one_or_named
+
 _LABELS = {"label": "labels", "label_ids": "labels"}
 
 
@@ -96,5 +98,4 @@ def _columns(model, row: Mapping[str, Any]) -> dict[str, str]:
 
 def _split(batch, labels):
   inputs = {name: value for name, value in batch.items() if name not in labels}
-  found = {name: batch[name] for name in labels}
-  return inputs, found[labels[0]] if len(labels) == 1 else found
+  return inputs, one_or_named({name: batch[name] for name in labels})

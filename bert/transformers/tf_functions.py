@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from bert.keras3.building_blocks import ACTIVATIONS, gelu_erf
 from bert.transformers import losses
+from bert.transformers.call_arguments import by_name
 from bert.transformers.configurations import AutoConfig
 
 ACT2FN = {**ACTIVATIONS, "gelu": gelu_erf, "sigmoid": keras.activations.sigmoid}
@@ -63,14 +64,8 @@ def unpack_inputs(function: Callable) -> Callable:
 
   @functools.wraps(function)
   def call(self, inputs=None, *args, **kwargs):
-    if isinstance(inputs, Mapping):
-      given = {name: value for name, value in inputs.items() if name in names}
-    elif isinstance(inputs, list | tuple):
-      given = dict(zip(names, inputs, strict=False))
-    else:
-      given = {} if inputs is None else {names[0]: inputs}
-    given |= dict(zip(names[1:], args, strict=False))
-    return function(self, **given, **kwargs)
+    first, given = by_name(names, inputs, args, kwargs)
+    return function(self, **{n: x for n, x in first.items() if n in names}, **given)
 
   return call
 
