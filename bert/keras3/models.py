@@ -50,12 +50,13 @@ class BertModel(PretrainedModel):
 class _ScoresWords(PretrainedModel):
   """Base of models that score the vocabulary; `words` is their head."""
 
-  def create_words(self) -> None:
-    """Creates the head under the family's name."""
+  def create_head(self) -> None:
+    """Creates `mlm`, or the family's."""
     bert = self.bert
     name, _ = arrangements.MASKED_LM_HEADS[bert.model_type]
     arguments = {**masked_lm_arguments(bert.config), "input_embeddings": bert.embeddings}
     setattr(self, name, MaskedLMHead(**arguments, name="predictions", dtype=self.dtype_policy))
+    super().create_head()
 
   @property
   def words(self) -> MaskedLMHead:
@@ -69,10 +70,16 @@ class _ScoresWords(PretrainedModel):
 
 
 class _ScoresSentences(PretrainedModel):
-  """Base of models that score pairs of segments; `sentences` is their head."""
+  """Base of models that score pairs of segments; `sentences` is their head.
 
-  def create_sentences(self, units: int = 2) -> None:
-    """Creates the head under the family's name.
+  Attributes:
+    sentence_classes: C of it.
+  """
+
+  sentence_classes = 2
+
+  def create_head(self) -> None:
+    """Creates `nsp`, or the family's.
 
     Raises:
       ValueError: the family has none.
@@ -85,7 +92,7 @@ class _ScoresSentences(PretrainedModel):
       )
     name, _ = arrangements.SENTENCE_HEADS[bert.model_type]
     head = NextSentenceHead(
-      units,
+      self.sentence_classes,
       self.dropout_rate("sentences"),
       bert.initializer_range,
       bert.model_type,
@@ -115,10 +122,6 @@ class BertForMaskedLM(_ScoresWords):
   reads_pooler = False
   is_generator = True
 
-  def create_head(self) -> None:
-    """Creates `mlm`, or the family's."""
-    self.create_words()
-
   def _encode(self, inputs, **arguments):
     positions = None
     if isinstance(inputs, Mapping):
@@ -136,10 +139,6 @@ class BertForNextSentencePrediction(_ScoresSentences):
 
   reads_padding = False
 
-  def create_head(self) -> None:
-    """Creates `nsp`."""
-    self.create_sentences()
-
   def _outputs(self, outputs):
     return LogitsOutput(self.sentences(outputs["pooler_output"]))
 
@@ -149,11 +148,6 @@ class BertForPreTraining(_ScoresWords, _ScoresSentences):
   """Has both heads of pre-training; returns a `PreTrainingOutput`."""
 
   label_names = ("labels", "next_sentence_label")
-
-  def create_head(self) -> None:
-    """Creates `mlm` and `nsp`, or ALBERT's `predictions` and `sop_classifier`."""
-    self.create_words()
-    self.create_sentences()
 
   def _outputs(self, outputs):
     return PreTrainingOutput(self.score_words(outputs), self.sentences(outputs["pooler_output"]))

@@ -120,8 +120,8 @@ class TFForSentenceOrder(TFForPreTraining):
 
   def create_head(self) -> None:
     """Creates `predictions` and `sop_classifier`."""
-    self.create_words()
-    self.create_sentences(self.num_labels)
+    self.sentence_classes = self.num_labels
+    super().create_head()
 
 
 class TFForReplacedTokens(TFPreTrainedModel, keras_models.BertForReplacedTokens):
