@@ -7,7 +7,6 @@ What a key means to the model, `bert/checkpoints/transformers_config.py` says.
 """
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from bert.checkpoints import config_files, model_files, transformers_config
@@ -148,9 +147,6 @@ def read_content(path: str) -> dict[str, Any]:
   ):
     name = content.get("model_type", "bert")
     return {**content, "model_type": FILES[name].name if name in FILES else name}
-  return _of_original(config_files.read(path))
-
-
-def _of_original(content: Mapping[str, Any]) -> dict[str, Any]:
-  family = OriginalConfig.from_dict(dict(content)).family.name
+  content = config_files.read(path)
+  family = OriginalConfig.from_dict(content).family.name
   return transformers_config.from_original(content, "", family=family) | {"architectures": None}

@@ -75,6 +75,7 @@ class TFPreTrainedModel(LabelledModel):
   config_class = PretrainedConfig
   base_model_prefix = ""
   main_input_name = "input_ids"
+  framework = "tf"
   head = ""
 
   def __init__(self, config: PretrainedConfig, *inputs, **kwargs):
@@ -454,11 +455,6 @@ class TFPreTrainedModel(LabelledModel):
   def name_or_path(self) -> str:
     """Where the model was loaded from."""
     return self.config.name_or_path
-
-  @property
-  def framework(self) -> str:
-    """Always "tf"."""
-    return "tf"
 
   @classmethod
   def can_generate(cls) -> bool:

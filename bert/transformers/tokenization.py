@@ -156,7 +156,9 @@ class TensorFlowTokenizer:
 
   def __call__(self, *args, **kwargs):
     """Tokenizes texts; see transformers."""
-    return _with_tensors(super().__call__, *args, **_of_today(kwargs))
+    if kwargs.pop("pad_to_max_length", False):  # which also truncated
+      kwargs = {"truncation": True, **kwargs, "padding": "max_length"}
+    return _with_tensors(super().__call__, *args, **kwargs)
 
   encode_plus = __call__  # the older name, for a text or a pair
 
@@ -238,7 +240,8 @@ def _class_in(folder: str, family: str | None):
   Returns:
     The class; None for families that are not of this project.
   """
-  told = [_json(folder, name) for name in (tokenizer_settings.CONFIG, "config.json")]
+  paths = [os.path.join(folder, name) for name in (tokenizer_settings.CONFIG, "config.json")]
+  told = [json_files.read_object(path) if filesystem.is_file(path) else {} for path in paths]
   name = next((each["tokenizer_class"] for each in told if each.get("tokenizer_class")), None)
   if name is None:
     name = _of_vocabulary(folder, family or told[1].get("model_type", "bert"))
@@ -295,11 +298,6 @@ def _stored_case(path: str) -> bool | None:
     return None
 
 
-def _json(folder: str, name: str) -> dict[str, Any]:
-  path = os.path.join(folder, name)
-  return json_files.read_object(path) if filesystem.is_file(path) else {}
-
-
 # ---------------------------------------------------------------------------------------------
 # Arguments and results.
 
@@ -311,13 +309,6 @@ def _with_tensors(call, *args, return_tensors=None, **kwargs):
   if type(found) is transformers.BatchEncoding:
     found.__class__ = BatchEncoding
   return found.convert_to_tensors("tf") if is_tf else found
-
-
-def _of_today(arguments: dict[str, Any]) -> dict[str, Any]:
-  """Replaces `pad_to_max_length`, which also cut."""
-  if not arguments.pop("pad_to_max_length", False):
-    return arguments
-  return {"truncation": True, **arguments, "padding": "max_length"}
 
 
 def as_arrays(value):

@@ -110,10 +110,7 @@ class TFTrainingArguments(transformers.TrainingArguments):
     """The same for evaluation."""
     return (self.per_gpu_eval_batch_size or self.per_device_eval_batch_size) * self.n_replicas
 
-  @property
-  def should_log(self) -> bool:
-    """Always False, as in transformers 4: Keras shows how a training goes."""
-    return False
+  should_log = False  # as in transformers 4: Keras shows how a training goes
 
   def get_warmup_steps(self, num_training_steps: int) -> int:
     """Returns `warmup_steps`, or `warmup_ratio` of a number of steps."""
