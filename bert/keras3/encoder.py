@@ -316,10 +316,10 @@ class BERT(TorchModule, CheckedInputs, Savable, keras.Model):
       training=training,
       inputs_embeds=inputs["inputs_embeds"],
     )
-    rows = padding.AllRows()
+    given, rows = inputs["attention_mask"], padding.AllRows()
     is_seen = reads_padding or output_hidden_states or output_attentions
-    if not (is_seen or self.attention_type == "window"):
-      rows = padding.rows_of(inputs["attention_mask"])
+    if not (is_seen or self.attention_type == "window" or given is None):
+      rows = padding.TokenRows(given)
     embedded = rows.remove(embedded)
     if self.embeddings_project is not None:
       embedded = self.embeddings_project(embedded)

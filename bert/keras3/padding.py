@@ -44,11 +44,6 @@ class AllRows:
     return x
 
 
-def rows_of(attention_mask) -> AllRows:
-  """Leaves padding out, int `[B, S]` and 0 for it; without a mask there is none."""
-  return AllRows() if attention_mask is None else TokenRows(attention_mask)
-
-
 class TokenRows(AllRows):
   """The positions of a batch on which what is not padding depends."""
 
