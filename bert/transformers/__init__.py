@@ -27,7 +27,6 @@ _OF_TENSORFLOW = (
   "pipelines",
   "optimization",
   "callbacks",
-  "mappings",
   "tf_functions",
   "glue",
 )

@@ -447,9 +447,7 @@ class TFPreTrainedModel(LabelledModel):
     self.config.vocab_size = new_num_tokens
     return self.get_input_embeddings()
 
-  def prepare_tf_dataset(self, dataset, batch_size: int = 8, shuffle: bool = True, **kwargs):
-    """Makes batches for `fit` of a data set; see `tf_datasets.prepare`."""
-    return tf_datasets.prepare(self, dataset, batch_size, shuffle, **kwargs)
+  prepare_tf_dataset = tf_datasets.prepare
 
   @property
   def name_or_path(self) -> str:

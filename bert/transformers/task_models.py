@@ -231,3 +231,21 @@ AUTO_CLASSES = {each.__name__: each for each in map(_auto, _MODELS)}
 """Name -> class."""
 
 globals().update(AUTO_CLASSES)
+
+
+def _models_with(head: str) -> dict[type[PretrainedConfig], type[TFPreTrainedModel]]:
+  """Maps the class of a configuration to that of a model with a head."""
+  found = {CONFIGS[name]: class_with(head, name) for name in CLASSES}
+  return {config: made for config, made in found.items() if made is not None}
+
+
+# As transformers names them: TF_MODEL_FOR_MASKED_LM_MAPPING[BertConfig] is TFBertForMaskedLM.
+TF_MODEL_MAPPING = _models_with(form.ENCODER)
+TF_MODEL_FOR_PRETRAINING_MAPPING = _models_with(form.PRETRAINING)
+TF_MODEL_FOR_MASKED_LM_MAPPING = _models_with(form.MASKED_TOKENS)
+TF_MODEL_FOR_NEXT_SENTENCE_PREDICTION_MAPPING = _models_with(form.NEXT_SENTENCE)
+TF_MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING = _models_with(form.TEXTS)
+TF_MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING = _models_with(form.TOKENS)
+TF_MODEL_FOR_QUESTION_ANSWERING_MAPPING = _models_with(form.SPANS)
+TF_MODEL_FOR_MULTIPLE_CHOICE_MAPPING = _models_with(form.CHOICES)
+__all__ = [name for name in dir() if name.endswith("_MAPPING")]
