@@ -185,7 +185,7 @@ class AMPTrainer:
   Attributes:
     dtype: `float16` or `bfloat16`.
     model: the model of the first step; None before it.
-    optimizer: Keras's `LossScaleOptimizer`.
+    optimizer: Keras's `LossScaleOptimizer`; its `dynamic_scale` is the factor of the loss.
   """
 
   def __init__(
@@ -219,12 +219,6 @@ class AMPTrainer:
     self.optimizer = keras.optimizers.LossScaleOptimizer(
       AdamWeightDecay(learning_rate, global_clipnorm=max_grad_norm, **optimizer_args)
     )
-
-  @property
-  def loss_scale(self) -> float:
-    """The factor of the loss."""
-    optimizer = self.optimizer
-    return float(optimizer.dynamic_scale if optimizer.built else optimizer.initial_scale)
 
   def prepare(self, model: keras.Model) -> None:
     """Sets a model's layers to half precision and compiles it; its weights stay float32.

@@ -26,8 +26,6 @@ class KerasMetricCallback(keras.callbacks.Callback):
     output_cols: Sequence[str] | None = None,
     label_cols: str | Sequence[str] | None = None,
     batch_size: int | None = None,
-    predict_with_generate: bool = False,
-    **kwargs,
   ):
     """Sets what to compute.
 
@@ -38,15 +36,12 @@ class KerasMetricCallback(keras.callbacks.Callback):
       output_cols: names of the outputs; by default all but loss, states and attentions.
       label_cols: names of the labels, where they are among the inputs; by default the model's.
       batch_size: of arrays.
-      predict_with_generate: not here: encoders generate no text.
-      **kwargs: about the generation of texts; refused, too.
 
     Raises:
-      ValueError: arrays without a batch size, or texts are to be generated.
+      ValueError: arrays without a batch size.
     """
     super().__init__()
-    if predict_with_generate or kwargs:
-      raise ValueError("predict_with_generate: these models are encoders, which generate no text.")
+
     if not isinstance(eval_dataset, tf.data.Dataset):
       if batch_size is None:
         raise ValueError("eval_dataset consists of arrays: give a batch_size.")
