@@ -41,7 +41,6 @@ class KerasMetricCallback(keras.callbacks.Callback):
       ValueError: arrays without a batch size.
     """
     super().__init__()
-
     if not isinstance(eval_dataset, tf.data.Dataset):
       if batch_size is None:
         raise ValueError("eval_dataset consists of arrays: give a batch_size.")

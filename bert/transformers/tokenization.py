@@ -180,9 +180,7 @@ class TensorFlowTokenizer:
 
   def convert_ids_to_tokens(self, ids, *args, **kwargs):
     """Returns the tokens of ids; see transformers."""
-    ids = as_arrays(ids)
-    ids = ids.tolist() if isinstance(ids, np.ndarray) else ids
-    return super().convert_ids_to_tokens(ids, *args, **kwargs)
+    return super().convert_ids_to_tokens(np.asarray(as_arrays(ids)).tolist(), *args, **kwargs)
 
 
 @functools.cache

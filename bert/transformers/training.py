@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 import tensorflow as tf
-from absl import logging
 from keras import ops
 
 from bert.keras3.optimization import AdamWeightDecay
@@ -54,11 +53,7 @@ class LabelledModel(PretrainedModel):
     Raises:
       ValueError: one of them is of Keras 2.
     """
-    if isinstance(loss, str) and loss in ("auto_with_warning", "passthrough"):
-      if loss == "auto_with_warning":
-        logging.info("compile() without a loss: the model's own loss of its labels is minimized.")
-      loss = None
-    elif loss in (self._own_loss, self.compute_loss):
+    if loss in ("auto_with_warning", "passthrough", self._own_loss, self.compute_loss):
       loss = None
     _refuse_keras_2(optimizer, loss, metrics)
     self._has_own_loss = loss is None
