@@ -5,7 +5,7 @@ Letters in shapes: W = width.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -31,13 +31,13 @@ class SpecLayer(TorchModule, keras.layers.Layer):
     retired: arguments that files written before may have, see `without_retired`.
   """
 
-  retired: ClassVar[Mapping[str, Any]] = {}
+  retired: ClassVar[Mapping] = {}
 
   def __init__(self, **kwargs):
     super().__init__(**kwargs)
     self.spec = SimpleNamespace()
 
-  def keep(self, values: Mapping[str, Any]) -> None:
+  def keep(self, values: Mapping) -> None:
     """Adds a constructor's arguments to `spec`; `values` are its `locals()` after Keras's own."""
     vars(self.spec).update(own_arguments(values))
 
@@ -51,12 +51,12 @@ class SpecLayer(TorchModule, keras.layers.Layer):
     return cls(**without_retired(config, cls.retired))
 
 
-def own_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
+def own_arguments(values: Mapping) -> dict:
   """Returns what belongs to a constructor's own arguments by name, without those of Keras."""
   return {n: v for n, v in values.items() if n not in ("self", "__class__", "name", "kwargs")}
 
 
-def without_retired(config: Mapping[str, Any], retired: Mapping[str, Any]) -> dict[str, Any]:
+def without_retired(config: Mapping, retired: Mapping) -> dict:
   """Leaves arguments out of a config that existed once.
 
   Args:

@@ -50,7 +50,7 @@ class CheckedInputs:
       self.check_inputs(inputs)
     return super().__call__(*map(plain, args[:1]), *args[1:], **kwargs)
 
-  def given(self, arguments: dict[str, Any], takes_labels: bool) -> dict[str, Any]:
+  def given(self, arguments: dict, takes_labels: bool) -> dict:
     """Checks the ids in the arguments of `fit` and the like; returns what Keras takes.
 
     Args:

@@ -24,7 +24,7 @@ Letters in shapes: B = batch size, S = sequence length, W = width, the hidden si
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 from keras import ops
@@ -341,7 +341,7 @@ class TransformerLayer(Attends, FeedsForward, SpecLayer):
     self.keep(locals())
     self.family = families.FAMILIES[model_type]
     self.places = arrangements.TRANSFORMER_LAYERS[model_type]
-    dense: dict[str, Any] = {"initializer_range": initializer_range, "use_bias": use_bias}
+    dense: dict = {"initializer_range": initializer_range, "use_bias": use_bias}
     groups = n_kv_head or max(1, num_heads // 4)
     self.create_projections(
       hidden_size,

@@ -26,7 +26,7 @@ LAYER = {
 """Role in a `TransformerLayer` -> place in a file."""
 
 
-def group(store: Any, mark: str) -> Mapping[str, Any] | None:
+def group(store: Any, mark: str) -> Mapping | None:
   """Returns what a file has of a layer, if that includes an attribute that it no longer has.
 
   Args:
@@ -37,14 +37,14 @@ def group(store: Any, mark: str) -> Mapping[str, Any] | None:
   return file[path or "/"] if f"{path}/{mark}".strip("/") in file else None
 
 
-def read_layer(layer, found: Mapping[str, Any]) -> None:
+def read_layer(layer, found: Mapping) -> None:
   """Reads a `TransformerLayer`."""
   for role in layer.scopes():
     assign(layer.part(role).weights, found[LAYER[role]])
   skip(layer)
 
 
-def read_encoder(bert, found: Mapping[str, Any]) -> None:
+def read_encoder(bert, found: Mapping) -> None:
   """Reads a `BERT`."""
   embeddings = bert.embeddings
   names = ("word_embeddings", "token_type_embeddings", "position_embeddings")
@@ -64,7 +64,7 @@ def read_encoder(bert, found: Mapping[str, Any]) -> None:
   skip(bert)
 
 
-def read_masked_lm_head(head, found: Mapping[str, Any]) -> None:
+def read_masked_lm_head(head, found: Mapping) -> None:
   """Reads a `MaskedLMHead`."""
   assign([head.output_bias], found)
   assign(head.part("dense").weights, found["dense"])
@@ -114,7 +114,7 @@ def _heads(model) -> Iterator[tuple[Any, tuple[str, ...], bool]]:
       yield hidden, (f"{name}/hidden",), False
 
 
-def _read_optimizer(optimizer: Any, store: Mapping[str, Any]) -> None:
+def _read_optimizer(optimizer: Any, store: Mapping) -> None:
   """Reads the state of an optimizer; that of transposed matrices is transposed, too."""
   vars(optimizer).pop("load_own_variables")
   values = [np.asarray(store[str(index)]) for index in range(len(store.keys()))]
@@ -126,9 +126,7 @@ def _read_optimizer(optimizer: Any, store: Mapping[str, Any]) -> None:
     variable.assign(value if value.shape == shape else value.T)
 
 
-def assign(
-  variables: Iterable[keras.Variable], found: Mapping[str, Any], transposed: bool = False
-) -> None:
+def assign(variables: Iterable[keras.Variable], found: Mapping, transposed: bool = False) -> None:
   """Reads variables; `transposed` are the matrices of scores in files."""
   for index, variable in enumerate(variables):
     value = np.asarray(found["vars"][str(index)])

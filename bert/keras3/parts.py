@@ -14,16 +14,16 @@ from typing import Any
 import keras
 
 
-def described(model: keras.layers.Layer) -> dict[str, dict[str, Any]]:
+def described(model: keras.layers.Layer) -> dict[str, dict]:
   """Describes the parts that differ from what contains them.
 
   Returns:
     Path of a part by attributes -> `trainable` and `dtype`, those that differ; the model itself has
     the path "".
   """
-  found: dict[str, dict[str, Any]] = {}
+  found: dict[str, dict] = {}
   for path, part, owner in _walk(model):
-    state: dict[str, Any] = {}
+    state: dict = {}
     if part.trainable != (owner is None or owner.trainable):
       state["trainable"] = part.trainable
     if owner is not None and _policy(part) != _policy(owner):
@@ -33,7 +33,7 @@ def described(model: keras.layers.Layer) -> dict[str, dict[str, Any]]:
   return found
 
 
-def restore(model: keras.layers.Layer, parts: Mapping[str, Mapping[str, Any]]) -> None:
+def restore(model: keras.layers.Layer, parts: Mapping[str, Mapping]) -> None:
   """Sets what `described` found."""
   for path, part, _ in list(_walk(model)):
     state = parts.get(path, {})

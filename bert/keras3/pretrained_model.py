@@ -113,9 +113,9 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     """Returns the dense layers of the head: that of the scores, and that before it or None."""
     return self.classifier, None
 
-  def head_variables(self) -> dict[str, Any]:
+  def head_variables(self) -> dict:
     """Returns the variables behind the encoder by their names in the original's checkpoints."""
-    found: dict[str, Any] = {}
+    found: dict = {}
     for layer in self.layers:
       if layer is not self.bert and hasattr(layer, "checkpoint_variables"):
         found |= layer.checkpoint_variables()
@@ -209,7 +209,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     """Computes the model's output of the encoder's."""
     raise NotImplementedError
 
-  def _loss_of_given(self, outputs, labels: dict[str, Any]):
+  def _loss_of_given(self, outputs, labels: dict):
     given = {name: value for name, value in labels.items() if value is not None}
     if not given:
       return None
@@ -270,7 +270,7 @@ class PretrainedModel(TorchModule, CheckedInputs, Savable, keras.Model):
     variables = self.checkpoint_variables()
     return loading.load(variables, path, skip_mismatch, self.optional_variables)
 
-  def checkpoint_variables(self) -> dict[str, Any]:
+  def checkpoint_variables(self) -> dict:
     """Returns the variables by their names in the original's checkpoints."""
     return {**self.bert.checkpoint_variables(), **self.head_variables()}
 

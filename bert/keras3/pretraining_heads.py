@@ -133,7 +133,7 @@ class MaskedLMHead(arrangements.Arranged, SpecLayer):
       super().load_own_variables(store)
 
 
-def masked_lm_arguments(config: BertConfig) -> dict[str, Any]:
+def masked_lm_arguments(config: BertConfig) -> dict:
   """Returns the arguments of the `MaskedLMHead` of an encoder of this configuration."""
   return {
     "vocab_size": config.vocab_size,
@@ -231,7 +231,7 @@ class NextSentenceHead(arrangements.Arranged, SpecLayer):
     """Scores the encoder's `pooler_output`: `[B, W]` to float32 `[B, C]`."""
     return ops.cast(self.part("scores")(self.dropout(pooled)), "float32")
 
-  def checkpoint_variables(self) -> dict[str, Any]:
+  def checkpoint_variables(self) -> dict:
     """Returns the variables by their names in the original's checkpoints."""
     scores = self.part("scores")
     names = keras_model.variable_names("NextSentenceHead", families.FAMILIES[self.spec.model_type])

@@ -145,7 +145,7 @@ def _made(folder: str | os.PathLike) -> str:
 
 def contents(
   model: keras.Model, tokenizer=None, labels: Sequence[str] | None = None
-) -> tuple[keras_model.KerasModel, dict[str, np.ndarray], dict[str, Any]]:
+) -> tuple[keras_model.KerasModel, dict[str, np.ndarray], dict]:
   """Describes a model; returns its float32 arrays by the original's names and its task's facts.
 
   The arguments are those of `save_pretrained`.
@@ -236,7 +236,7 @@ def _kind(layer) -> str:
   return ""
 
 
-def _config(layer) -> dict[str, Any]:
+def _config(layer) -> dict:
   return layer.get_config() if _kind(layer) else {}
 
 

@@ -26,7 +26,7 @@ def encoder_inputs(config_class: Any) -> tuple[str, ...]:
   return tuple(name for name in ENCODER_INPUTS if name not in left_out)
 
 
-def by_name(names: Sequence[str], first, rest: Sequence, named: Mapping[str, Any]):
+def by_name(names: Sequence[str], first, rest: Sequence, named: Mapping):
   """Names the arguments of a call.
 
   Args:
@@ -51,7 +51,7 @@ def by_name(names: Sequence[str], first, rest: Sequence, named: Mapping[str, Any
   return _without_none(first), _without_none({**given, **named})
 
 
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping) -> dict:
   return {name: value for name, value in values.items() if value is not None}
 
 

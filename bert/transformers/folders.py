@@ -90,7 +90,7 @@ def located(name_or_path: str | os.PathLike, files: Sequence[str] = (), **option
   return _from_hub(path, files, options, missing)
 
 
-def _from_hub(name: str, files: Sequence[str], options: Mapping[str, Any], missing: str) -> str:
+def _from_hub(name: str, files: Sequence[str], options: Mapping, missing: str) -> str:
   from bert.transformers.library import transformers
 
   fetch = transformers.utils.cached_file
@@ -111,13 +111,13 @@ def is_released(name: str | os.PathLike) -> bool:
   return os.fsdecode(name) in RELEASED and not os.path.exists(name)
 
 
-def without_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def without_options(arguments: Mapping) -> dict:
   """Leaves out the arguments about the Hub and the form of files."""
   left_out = (*_HUB, *_WITHOUT_EFFECT)
   return {name: value for name, value in arguments.items() if name not in left_out}
 
 
-def refuse_upload(arguments: Mapping[str, Any]) -> None:
+def refuse_upload(arguments: Mapping) -> None:
   """Raises a ValueError if a model is to be sent to the Hub."""
   if arguments.get("push_to_hub"):
     raise ValueError(

@@ -8,7 +8,6 @@ It is `keras3.BERT`, made of a configuration of transformers.
 """
 
 import dataclasses
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -110,7 +109,7 @@ class TFMainLayer(BERT):
     tensors = {name: given.pop(name) for name in names if name in given} | first
     return super().__call__(tensors, return_dict=named, **given)
 
-  def encode(self, inputs, **arguments) -> dict[str, Any]:
+  def encode(self, inputs, **arguments) -> dict:
     """Encodes sequences as `keras3.BERT` does: what heads need is in the dictionary, too."""
     return super().__call__(inputs, for_heads=True, **arguments)
 

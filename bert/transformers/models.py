@@ -137,7 +137,7 @@ class TFPreTrainedModel(LabelledModel):
     """Returns the name of transformers' class for PyTorch."""
     return files_of(config.model_type).transformers.class_prefix + cls.head
 
-  def get_config(self) -> dict[str, Any]:
+  def get_config(self) -> dict:
     """Returns the content of the configuration, for Keras."""
     config = {"name": self.name, "config": self.config.to_dict()}
     return {**config, "parts": parts.described(self)}
@@ -240,7 +240,7 @@ class TFPreTrainedModel(LabelledModel):
   def _call_encoder(self, inputs, **arguments):
     return self.bert.encode(inputs, **arguments)
 
-  def _values(self, encoded) -> dict[str, Any]:
+  def _values(self, encoded) -> dict:
     """Computes the outputs of the heads by name, of the encoder's outputs."""
     return dict(zip(logits_of(self.output_type), self._outputs(encoded), strict=True))
 
@@ -251,7 +251,7 @@ class TFPreTrainedModel(LabelledModel):
     own = () if cls._calls_by_name() else _arguments(cls.call)
     return (*names, *(name for name in own if name not in names))
 
-  def _known(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+  def _known(self, inputs: Mapping) -> dict:
     """Leaves out of a dictionary what the model does not read."""
     names = self._parameters()
     for name in set(inputs).difference(names):
@@ -366,7 +366,7 @@ class TFPreTrainedModel(LabelledModel):
         self, os.path.join(folder, "saved_model", "1"), {"serving_default": self.serving}
       )
 
-  def checkpoint_variables(self) -> dict[str, Any]:
+  def checkpoint_variables(self) -> dict:
     """Returns the variables by their names in the original's checkpoints; not those of others."""
     if self.head:
       return super().checkpoint_variables()

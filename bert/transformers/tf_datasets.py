@@ -4,7 +4,6 @@ dataset = model.prepare_tf_dataset(rows, batch_size=16, shuffle=True, tokenizer=
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +20,7 @@ def prepare(
   shuffle: bool = True,
   tokenizer=None,
   collate_fn: Callable | None = None,
-  collate_fn_args: Mapping[str, Any] | None = None,
+  collate_fn_args: Mapping | None = None,
   drop_remainder: bool | None = None,
   prefetch: bool = True,
 ) -> tf.data.Dataset:
@@ -84,7 +83,7 @@ def _collator(tokenizer) -> Callable:
   return lambda rows: tokenizer.pad(rows, return_tensors="np")
 
 
-def _columns(model, row: Mapping[str, Any]) -> dict[str, str]:
+def _columns(model, row: Mapping) -> dict[str, str]:
   """Maps the columns that the model reads to its names of them."""
   known = model._parameters()
   names = {name: _LABELS.get(name, name) for name in row}

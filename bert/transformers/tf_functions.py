@@ -80,7 +80,7 @@ def keras_serializable(cls: type[Any]) -> type[Any]:
     init(self, config, *args, **kwargs)
     self._own_config = config
 
-  def get_config(self) -> dict[str, Any]:
+  def get_config(self) -> dict:
     return {**super(cls, self).get_config(), "config": self._own_config.to_dict()}
 
   cls.__init__, cls.get_config = constructor, get_config

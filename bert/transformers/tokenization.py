@@ -56,7 +56,7 @@ def is_tokenizer(value) -> bool:
   return isinstance(value, type) and issubclass(value, transformers.PreTrainedTokenizerBase)
 
 
-def to_tensorflow(values: Mapping[str, Any], integers: str | None = None) -> dict[str, Any]:
+def to_tensorflow(values: Mapping, integers: str | None = None) -> dict:
   """Makes tensors of arrays; of float64, as of Python's numbers, float32.
 
   Args:
@@ -84,7 +84,7 @@ def to_tensorflow(values: Mapping[str, Any], integers: str | None = None) -> dic
 class BatchEncoding(transformers.BatchEncoding):
   """The result of a tokenizer; `tensor_type` may also be "tf"."""
 
-  data: dict[str, Any]
+  data: dict
 
   def convert_to_tensors(self, tensor_type=None, prepend_batch_axis=False):
     """Converts its values; see transformers.
@@ -260,14 +260,14 @@ def _of_vocabulary(folder: str, model_type: str) -> str:
   return "BertTokenizer" if own in _OF_KIND.values() else own
 
 
-def _settings(cls, path: str) -> dict[str, Any]:
+def _settings(cls, path: str) -> dict:
   """Collects what this project reads of a folder: a vocabulary of any name, and how words split.
 
   Raises:
     ValueError: there is no vocabulary.
   """
   folder = model_files.folder_of(path)
-  found: dict[str, Any] = {}
+  found: dict = {}
   if not issubclass(cls, _READ_HERE):
     return found
   if not filesystem.is_file(os.path.join(folder, tokenizer_settings.TOKENIZER)):

@@ -73,7 +73,7 @@ class LabelledModel(PretrainedModel):
   # -------------------------------------------------------------------------------------------
   # Labels.
 
-  def given(self, arguments: dict[str, Any], takes_labels: bool) -> dict[str, Any]:
+  def given(self, arguments: dict, takes_labels: bool) -> dict:
     """Makes the data among the arguments of `fit` and the like what Keras takes; see the base.
 
     Raises:
@@ -117,13 +117,13 @@ class LabelledModel(PretrainedModel):
       )
     return x, one_or_named(found) if found else y, sample_weight
 
-  def _split(self, x: Mapping[str, Any], y) -> tuple[dict[str, Any], dict[str, Any]]:
+  def _split(self, x: Mapping, y) -> tuple[dict, dict]:
     """Splits labels off the inputs; returns the rest, and all labels by name, also those of `y`."""
     found = {**x, **self._by_label(y)}
     labels = {name: found[name] for name in self.label_names if name in found}
     return {name: value for name, value in x.items() if name not in self.label_names}, labels
 
-  def _by_label(self, y) -> dict[str, Any]:
+  def _by_label(self, y) -> dict:
     """Names labels; empty where they are none of the model's own."""
     if isinstance(y, Mapping):
       return dict(y) if set(y) <= set(self.label_names) else {}
@@ -190,13 +190,13 @@ class LabelledModel(PretrainedModel):
     return keras.Model.compute_metrics(self, x, y, y_pred, sample_weight)
 
 
-def one_or_all(values: Mapping[str, Any]):
+def one_or_all(values: Mapping):
   """Returns a value alone, or a tuple of several."""
   found = tuple(values.values())
   return found[0] if len(found) == 1 else found
 
 
-def one_or_named(values: dict[str, Any]):
+def one_or_named(values: dict):
   """Returns a value alone, or several by name."""
   return next(iter(values.values())) if len(values) == 1 else values
 
