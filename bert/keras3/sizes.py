@@ -90,9 +90,9 @@ def completed(arguments: Mapping) -> dict:
     "pad_token_id": 0,
     **family.keys,
   }
-  shared = ("layer_norm_eps", "pad_token_id")  # of all here
-  for name in (name for name in ARGUMENTS_OF_FAMILIES if name not in shared):
-    if arguments.get(name) is not None and name not in family.keys:
+  shared = {"layer_norm_eps", "pad_token_id"}  # of all here
+  for name in {*ARGUMENTS_OF_FAMILIES} - shared - {*family.keys}:
+    if arguments.get(name) is not None:
       having = ", ".join(each.name for each in families.FAMILIES.values() if name in each.keys)
       raise ValueError(
         f"{name} is {arguments[name]}, but model_type is {family.name!r}; it is of {having}."

@@ -116,9 +116,6 @@ class TFMainLayer(BERT):
   def call(
     self,
     inputs,
-    attention_mask=None,
-    token_type_ids=None,
-    position_ids=None,
     output_hidden_states=None,
     training=None,
     output_attentions=None,
@@ -129,13 +126,10 @@ class TFMainLayer(BERT):
     """Encodes sequences; see `__call__`, and for the arguments `BERT.call`."""
     encoded = super().call(
       inputs,
-      attention_mask,
-      token_type_ids,
-      position_ids,
-      output_hidden_states,
-      training,
-      output_attentions,
-      reads_padding,
+      output_hidden_states=output_hidden_states,
+      training=training,
+      output_attentions=output_attentions,
+      reads_padding=reads_padding,
     )
     return encoded if for_heads else self._as_output(encoded, return_dict)
 

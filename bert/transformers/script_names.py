@@ -15,7 +15,6 @@ __all__ = [
   "TF2_WEIGHTS_INDEX_NAME",
   "TF2_WEIGHTS_NAME",
   "TF_WEIGHTS_NAME",
-  "is_flax_available",
   "is_tf_available",
   "send_example_telemetry",
   "set_seed",
@@ -51,8 +50,3 @@ def send_example_telemetry(*args: Any, **kwargs: Any) -> None:
 def is_tf_available() -> bool:
   """Tells whether TensorFlow is installed."""
   return importlib.util.find_spec("tensorflow") is not None
-
-
-def is_flax_available() -> bool:
-  """Tells whether JAX and Flax are installed; no class here needs them."""
-  return all(importlib.util.find_spec(name) for name in ("jax", "flax"))
