@@ -51,6 +51,17 @@ class SpecLayer(TorchModule, keras.layers.Layer):
     return cls(**without_retired(config, cls.retired))
 
 
+class Composite(TorchModule, keras.layers.Layer):
+  """Base of layers made of others, which all read vectors of the input's width."""
+
+  def build(self, input_shape):
+    """Creates the variables."""
+    for layer in self._flatten_layers(include_self=False, recursive=False):
+      if not layer.built:
+        layer.build((None, input_shape[-1]))
+    self.built = True
+
+
 def own_arguments(values: Mapping) -> dict:
   """Returns what belongs to a constructor's own arguments by name, without those of Keras."""
   return {n: v for n, v in values.items() if n not in ("self", "__class__", "name", "kwargs")}

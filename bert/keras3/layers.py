@@ -34,6 +34,7 @@ from bert.keras3 import arrangements, older_files
 from bert.keras3.attention import ATTENTION_TYPES, Attends
 from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
+  Composite,
   Dropout,
   SpecLayer,
   create_dense,
@@ -580,7 +581,7 @@ def _for_layers(head_mask, count: int) -> list:
   return list(ops.unstack(head_mask, count))
 
 
-class Pooler(TorchModule, keras.layers.Layer):
+class Pooler(Composite):
   """Computes a vector of a text from that of its first token, by a dense layer and a tanh.
 
   Attributes:
@@ -590,11 +591,6 @@ class Pooler(TorchModule, keras.layers.Layer):
   def __init__(self, width: int, initializer_range: float, name: str = "pooler", **kwargs):
     super().__init__(name=name, **kwargs)
     self.dense = create_dense(width, "dense", self.dtype_policy, initializer_range, "tanh")
-
-  def build(self, input_shape):
-    """Creates the variables."""
-    self.dense.build((None, input_shape[-1]))
-    self.built = True
 
   def call(self, hidden_states):
     """Computes `[B, W]` of `[B, S, W]`."""

@@ -20,6 +20,7 @@ from bert.checkpoints.loading import original_names
 from bert.keras3 import arrangements, older_files
 from bert.keras3.building_blocks import (
   LAYER_NORM_EPSILON,
+  Composite,
   Dropout,
   SpecLayer,
   Transposed,
@@ -30,7 +31,6 @@ from bert.keras3.building_blocks import (
   require_one_of,
   resize_rows,
 )
-from bert.keras3.torch_modules import TorchModule
 from bert.model.configuration import BertConfig
 
 
@@ -146,7 +146,7 @@ def masked_lm_arguments(config: BertConfig) -> dict:
 
 
 @register
-class ReplacedTokensHead(SpecLayer):
+class ReplacedTokensHead(Composite, SpecLayer):
   """Predicts which tokens a generator replaced: the head of ELECTRA's discriminator."""
 
   def __init__(self, hidden_act: str = "gelu_erf", initializer_range: float = 0.02, **kwargs):
@@ -169,9 +169,7 @@ class ReplacedTokensHead(SpecLayer):
       input_shape[-1], "dense", self.dtype_policy, spec.initializer_range, spec.hidden_act
     )
     self.dense_prediction = create_dense(1, "dense_1", self.dtype_policy, None)
-    self.dense.build(input_shape)
-    self.dense_prediction.build(input_shape)
-    self.built = True
+    super().build(input_shape)
 
   @property
   def output_dense(self) -> keras.layers.Dense:
@@ -188,7 +186,7 @@ class ReplacedTokensHead(SpecLayer):
 
 
 @register
-class NextSentenceHead(arrangements.Arranged, SpecLayer):
+class NextSentenceHead(Composite, arrangements.Arranged, SpecLayer):
   """Predicts whether the second segment follows the first (class 0) or is random (class 1).
 
   In a family with the objective `mlm_sop` class 1 means that the two are exchanged.
@@ -222,11 +220,6 @@ class NextSentenceHead(arrangements.Arranged, SpecLayer):
     name = self.places["scores"]
     self.place("scores", create_dense(num_outputs, name, self.dtype_policy, initializer_range))
 
-  def build(self, input_shape):
-    """Creates the variables."""
-    self.part("scores").build(input_shape)
-    self.built = True
-
   def call(self, pooled):
     """Scores the encoder's `pooler_output`: `[B, W]` to float32 `[B, C]`."""
     return ops.cast(self.part("scores")(self.dropout(pooled)), "float32")
@@ -238,7 +231,7 @@ class NextSentenceHead(arrangements.Arranged, SpecLayer):
     return dict(zip(names[""], (Transposed(scores.kernel), scores.bias), strict=True))
 
 
-class ClassificationHead(TorchModule, keras.layers.Layer):
+class ClassificationHead(Composite):
   """RoBERTa's and ELECTRA's layers from the last hidden state to the scores of a text.
 
   Attributes:
@@ -267,19 +260,13 @@ class ClassificationHead(TorchModule, keras.layers.Layer):
     self.out_proj = create_dense(classes, "out_proj", policy, initializer_range)
     self.dense = dense
 
-  def build(self, input_shape):
-    """Creates the variables."""
-    for dense in (self.dense, self.out_proj):
-      dense.build((None, input_shape[-1]))
-    self.built = True
-
   def call(self, states, training=None):
     """Scores the first vectors of `[B, S, W]`: `[B, C]`."""
     hidden = self.dense(self.dropout(states[:, 0], training=training))
     return self.out_proj(self.dropout(hidden, training=training))
 
 
-class SequenceSummary(TorchModule, keras.layers.Layer):
+class SequenceSummary(Composite):
   """ELECTRA's vector of a text, by which it chooses among several.
 
   Attributes:
@@ -301,11 +288,6 @@ class SequenceSummary(TorchModule, keras.layers.Layer):
     self.activation = get_activation(activation)
     self.last_dropout = Dropout(rate, dtype=self.dtype_policy)
     self.summary = create_dense(width, "summary", self.dtype_policy, initializer_range)
-
-  def build(self, input_shape):
-    """Creates the variables."""
-    self.summary.build((None, input_shape[-1]))
-    self.built = True
 
   def call(self, states, training=None):
     """Computes `[B, W]` of the first vectors of `[B, S, W]`."""
