@@ -5,7 +5,7 @@ attributes of before in a file reads them for all of its sublayers, which then r
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
@@ -97,7 +97,7 @@ def read_model(model, store: Any) -> bool:
   return True
 
 
-def _heads(model) -> Iterator[tuple[Any, tuple[str, ...], bool]]:
+def _heads(model):
   """Yields layers behind an encoder, their places in a file, and whether it has the transpose."""
   if hasattr(model, "words"):
     yield model.words, ("masked_lm_head",), False

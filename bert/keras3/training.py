@@ -129,9 +129,7 @@ def split_batch(batch) -> tuple[dict[str, np.ndarray], np.ndarray]:
   return dict(inputs), ops.convert_to_numpy(labels)
 
 
-def _predictions(
-  model: keras.Model, loader: Iterable, device: str | None
-) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]]:
+def _predictions(model, loader, device):
   """Yields inputs, labels and float32 outputs of each batch."""
   with on_device(device):
     for batch in loader:

@@ -126,7 +126,7 @@ def to_original(config: Any, architecture: str | None = None) -> OriginalConfig:
   return OriginalConfig.from_dict(transformers_config.to_original(content))
 
 
-def read_content(path: str) -> dict[str, Any]:
+def read_content(path: str) -> dict:
   """Reads the content of a model's `config.json`; of the original's configuration, it is made.
 
   Args:

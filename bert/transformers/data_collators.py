@@ -8,7 +8,6 @@ The batches are those of NumPy: which words a seed masks, `return_tensors="np"` 
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ __all__ = [
 _LABELS = ("label", "label_ids", "labels")
 
 
-def default_data_collator(features: Sequence[Any], return_tensors: str = "tf") -> dict[str, Any]:
+def default_data_collator(features: Sequence, return_tensors: str = "tf") -> dict:
   """Stacks examples of one length; `label` or `label_ids` becomes `labels`.
 
   Args:

@@ -28,7 +28,7 @@ import functools
 import inspect
 import logging as python_logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -465,18 +465,17 @@ def _log_ignored(model: str, name: str) -> None:
   logging.warning("%s does not read %r: ignored.", model, name)
 
 
-def _with_signature(function: Callable, names: Sequence[str]) -> Callable:
+def _with_signature(function, names):
   """Copies a method under another signature: `self` and these names, all None by default."""
 
   @functools.wraps(function)
   def call(self, *args, **kwargs):
     return function(self, *args, **kwargs)
 
-  signed: Any = call
   first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
   rest = [first.replace(name=name, default=False if name == "training" else None) for name in names]
-  signed.__signature__ = inspect.Signature([first, *rest])
-  return signed
+  call.__signature__ = inspect.Signature([first, *rest])
+  return call
 
 
 def _arguments(function: Callable) -> list[str]:
