@@ -93,7 +93,7 @@ class Head(room.TFSequenceClassificationLoss):
 
 
 def test_a_dictionary_or_a_list_becomes_arguments():
-  for given in ({"input_ids": 1, "attention_mask": 2, "other": 3}, [1, 2]):
+  for given in ({"input_ids": 1, "attention_mask": 2, "other": 3}, [np.array(1), np.array(2)]):
     assert Head().call(given, training=True) == (1, 2, True)
   assert Head().call(1, 2) == Head().call(1, attention_mask=2) == (1, 2, False)
   logits = np.array([[2.0, 0.0], [0.0, 1.0]], np.float32)
