@@ -49,7 +49,7 @@ class _ReadsDatasets(glue.GlueProcessor):
     idx, label = (tensor_dict[name].numpy() for name in ("idx", "label"))
     return InputExample(idx, text_a, text_b, str(label))
 
-  def get_labels(self) -> list[str | None]:  # type: ignore[override]
+  def get_labels(self) -> list[str | None]:
     """Names the labels; `[None]` for a number."""
     return [None] if self.problem_type == "regression" else [*super().get_labels()]
 

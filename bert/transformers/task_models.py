@@ -3,7 +3,7 @@
 What a family has, `bert/families` says; what a head computes, `bert/keras3/models.py`.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from bert.families import FAMILIES, form
 from bert.families.files import FILES, files_of
@@ -108,7 +108,7 @@ class TFForPreTraining(TFPreTrainedModel, keras_models.BertForPreTraining):
 
   head = form.PRETRAINING
   label_names = ("labels", "next_sentence_label")
-  output_type: ClassVar[type[outputs.ModelOutput]] = outputs.TFBertForPreTrainingOutput
+  output_type: type[outputs.ModelOutput] = outputs.TFBertForPreTrainingOutput
   loss_of = staticmethod(losses.of_words_and_sentences)
 
 
