@@ -425,9 +425,7 @@ class TransformerLayer(Attends, FeedsForward, SpecLayer):
       hidden_states = self.part("attention_norm")(hidden_states)
     return super().attention_maps(hidden_states, attention_mask)
 
-  def compute_output_spec(
-    self, hidden_states, attention_mask=None, training=None, head_mask=None, rows=None
-  ):
+  def compute_output_spec(self, hidden_states, *args, **kwargs):
     """Returns the shape and type of the output."""
     return keras.KerasTensor(hidden_states.shape, self.compute_dtype)
 

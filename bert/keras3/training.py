@@ -17,7 +17,6 @@ N = number of examples.
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import keras
 import numpy as np
@@ -29,8 +28,6 @@ from bert.keras3.data import IGNORE_INDEX
 from bert.keras3.heads import TaskHead
 from bert.keras3.optimization import AdamWeightDecay
 from bert.keras3.tasks import SparseCrossentropy
-
-AMP_DTYPES = ("float16", "bfloat16")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -208,7 +205,7 @@ class AMPTrainer:
     Raises:
       ValueError: the dtype is unknown, or a number is out of range.
     """
-    require_one_of("dtype", dtype, AMP_DTYPES)
+    require_one_of("dtype", dtype, ("float16", "bfloat16"))
     self.dtype = dtype
     self.model: keras.Model | None = None
     self.jit_compile = jit_compile
@@ -283,7 +280,7 @@ class AMPTrainer:
 
 def compute_precision_recall_f1(
   predictions, labels, num_classes: int | None = None, average: str | None = None
-) -> dict[str, Any]:
+) -> dict:
   """Computes precision, recall and F1; 0 where the denominator is 0.
 
   Args:
@@ -361,7 +358,7 @@ def evaluate_classification_metrics(
   device: str | None = None,
   num_classes: int | None = None,
   average: str | None = None,
-) -> dict[str, Any]:
+) -> dict:
   """Scores a classifier.
 
   Args:

@@ -29,7 +29,6 @@ from bert.transformers.library import transformers
 __all__ = ["AutoTokenizer", "BatchEncoding"]
 
 _CASED_NAMES = ("cased_L-", "multi_cased_L-", "wwm_cased_L-")  # beginnings of folders' names
-_LENGTH_OF_RELEASED = 512  # of every released model, in tokens
 # Bases of the classes whose vocabularies this project reads, too.
 _READ_HERE = (
   transformers.BertTokenizer,
@@ -118,7 +117,7 @@ class TensorFlowTokenizer:
     path = folders.located(name, folders.TOKENIZER_FILES, **kwargs)
     kwargs = folders.without_options(kwargs)
     if folders.is_released(name):
-      kwargs.setdefault("model_max_length", _LENGTH_OF_RELEASED)
+      kwargs.setdefault("model_max_length", 512)  # of every released model
     if not os.path.isfile(path):
       kwargs = {**_settings(cls, path), **kwargs}
       path = model_files.folder_of(path)
