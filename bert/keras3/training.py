@@ -29,7 +29,6 @@ from bert.keras3.heads import TaskHead
 from bert.keras3.optimization import AdamWeightDecay
 from bert.keras3.tasks import SparseCrossentropy
 
-
 # ---------------------------------------------------------------------------------------------
 # Losses.
 
