@@ -26,13 +26,13 @@ from bert.io import filesystem
 from bert.io.protobuf_fields import fields, messages, varint
 from bert.io.tfrecord_bytes import masked_crc32c
 
-_MAGIC = 0xDB4775248B80FB57
-_FOOTER_BYTES = 48
+MAGIC = 0xDB4775248B80FB57
+FOOTER_BYTES = 48
 _STRING = 7  # number of this type there
 _MAX_DIMENSIONS = 32  # of an array, in the oldest NumPy that this runs on
 _MAX_NUMBER = (1 << 63) - 1  # of bytes, and of values
 # Number of the type in TensorFlow's protocol buffers.
-_DTYPES: dict[int, np.dtype] = {
+DTYPES: dict[int, np.dtype] = {
   1: np.dtype("<f4"),
   2: np.dtype("<f8"),
   3: np.dtype("<i4"),
@@ -96,7 +96,7 @@ class CheckpointReader:
         f"{path} is damaged, or not the index of a checkpoint: {error}"
       ) from None
     self.contents = {
-      name: (list(entry.shape), _DTYPES.get(entry.dtype, _OTHER).newbyteorder("="))
+      name: (list(entry.shape), DTYPES.get(entry.dtype, _OTHER).newbyteorder("="))
       for name, entry in sorted(self._entries.items())
     }
     self._check_data_size()
@@ -126,10 +126,10 @@ class CheckpointReader:
       CheckpointError: it is damaged, or of a type that no weight has.
     """
     entry = self._find(name)
-    if entry.dtype not in _DTYPES:
+    if entry.dtype not in DTYPES:
       path = self._path(entry)
       raise CheckpointError(f"{path}: {name} has the non-numeric type {entry.dtype}.")
-    dtype = _DTYPES[entry.dtype]
+    dtype = DTYPES[entry.dtype]
     content = self._content(name, entry, math.prod(entry.shape) * dtype.itemsize)
     if masked_crc32c(content) != entry.checksum:
       raise CheckpointError(f"{self._path(entry)}: {name} is damaged.")
@@ -261,8 +261,8 @@ def _message(value: int | bytes) -> bytes:
 
 def _table_entries(content: bytes) -> Iterator[tuple[bytes, bytes]]:
   """Yields every (key, value) of a sorted table."""
-  footer = content[-_FOOTER_BYTES:]
-  if len(footer) < _FOOTER_BYTES or struct.unpack("<Q", footer[-8:]) != (_MAGIC,):
+  footer = content[-FOOTER_BYTES:]
+  if len(footer) < FOOTER_BYTES or struct.unpack("<Q", footer[-8:]) != (MAGIC,):
     raise CheckpointError("it does not end as one")
   _, position = _handle(footer, 0)  # of the meta block, which is empty
   index, _ = _handle(footer, position)

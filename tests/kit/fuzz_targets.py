@@ -353,7 +353,7 @@ def index_of(entries: bytes) -> bytes:
   index_block = _block(bytes([0, 1, len(handle)]) + b"~" + handle)
   places = tfrecord_bytes.varint(0) * 2
   places += tfrecord_bytes.varint(len(entry_block)) + tfrecord_bytes.varint(len(index_block) - 5)
-  footer = places.ljust(40, b"\0") + struct.pack("<Q", numpy_reader._MAGIC)
+  footer = places.ljust(40, b"\0") + struct.pack("<Q", numpy_reader.MAGIC)
   return entry_block + index_block + footer
 
 
