@@ -52,7 +52,8 @@ def test_maps_are_those_of_keras_and_sum_to_one(store, model_dir, attend):
     "token_type_ids": np.array([[0] * 6 + [1] * 3 + [0, 0]]),
     "attention_mask": np.array([[1] * 9 + [0, 0]]),
   }
-  of_keras = ops.convert_to_numpy(BERT.from_checkpoint(model_dir).attention_maps(inputs))
+  outputs = BERT.from_checkpoint(model_dir)(inputs, output_attentions=True)
+  of_keras = np.stack(list(map(ops.convert_to_numpy, outputs["attentions"])), axis=1)
   assert of_keras.shape == (1, LAYERS, HEADS, 11, 11)
   np.testing.assert_allclose(of_keras[0, :, :, :9, :9], maps, atol=1e-5)
   assert (of_keras[..., 9:] == 0).all(), "nothing looks at padding"
@@ -90,8 +91,8 @@ def test_keras_layers_mix_by_their_maps(attention_type, normalization_position):
   norm = layer.attention.output.LayerNorm
   for variable in norm.weights:  # or it would change nothing
     variable.assign(np.linspace(-1, 2, 16))
-  maps = bert.attention_maps(ids)[:, 0]  # [B, N, S, S]
-  states = bert(ids, output_hidden_states=True)["hidden_states"][0]
+  outputs = bert(ids, output_hidden_states=True, output_attentions=True)
+  [maps], states = outputs["attentions"], outputs["hidden_states"][0]  # [B, N, S, S], [B, S, W]
   read = norm(states) if normalization_position == "pre" else states
   values = layer._for_all_heads(layer.attention.self.value(read))
   mixed = ops.einsum("bnft,btnh->bfnh", maps, values)
