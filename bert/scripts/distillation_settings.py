@@ -19,6 +19,7 @@ from bert.scripts.settings import (
   UsageError,
   above_zero,
   at_least,
+  loss_weight,
   setting,
   share,
 )
@@ -28,8 +29,6 @@ from bert.training import hardware
 METHODS = ("logits", "tinybert", "distilbert")
 STAGES = ("general", "task", "layers", "predictions")  # of TinyBERT
 ON_RECORDS = "run_pretraining"  # the script of students that learn from records
-
-_WEIGHT = Rule(lambda value: 0 <= value < float("inf"), "at least 0")
 
 # What the losses of layers cannot be computed of: flag -> what it must be.
 _NOT_FOR_LAYERS = {"long_text": "truncate"}
@@ -101,14 +100,14 @@ class WeightSettings(Settings, title="Distillation"):
   """Weights of DistilBERT's losses; the names are the original's."""
 
   alpha_ce: float = setting(
-    5.0, "--method=distilbert: weight of the teacher's words, at --temperature.", _WEIGHT
+    5.0, "--method=distilbert: weight of the teacher's words, at --temperature.", loss_weight()
   )
-  alpha_mlm: float = setting(2.0, "--method=distilbert: weight of masked words.", _WEIGHT)
+  alpha_mlm: float = setting(2.0, "--method=distilbert: weight of masked words.", loss_weight())
   alpha_mse: float = setting(
-    0.0, "--method=distilbert: weight of squared differences of the logits.", _WEIGHT
+    0.0, "--method=distilbert: weight of squared differences of the logits.", loss_weight()
   )
   alpha_cos: float = setting(
-    1.0, "--method=distilbert: weight of the angle between the last hidden states.", _WEIGHT
+    1.0, "--method=distilbert: weight of the angle between the last hidden states.", loss_weight()
   )
   restrict_ce_to_mask: bool = setting(
     False, "--method=distilbert: learn the teacher's words at masks alone."
@@ -117,7 +116,7 @@ class WeightSettings(Settings, title="Distillation"):
     0.7,
     "--method=distilbert with --dynamic_masking: mask rare tokens more often, each in proportion "
     "to its count to the power of minus this; 0 masks all alike.",
-    _WEIGHT,
+    loss_weight(),
   )
 
 

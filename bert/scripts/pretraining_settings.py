@@ -11,11 +11,19 @@ from bert import families
 from bert.model.configuration import BertConfig
 from bert.pretraining.record_checks import max_predictions_of
 from bert.scripts.run_settings import OptimizerSettings, RunSettings
-from bert.scripts.settings import Path, Rule, Settings, UsageError, at_least, changed, setting
+from bert.scripts.settings import (
+  Path,
+  Rule,
+  Settings,
+  UsageError,
+  at_least,
+  changed,
+  loss_weight,
+  setting,
+)
 
 # Settings that the objective electra alone reads.
 _ELECTRA = ("gen_weight", "disc_weight")
-_WEIGHT = Rule(lambda value: 0 <= value < float("inf"), "at least 0")
 
 
 class MaskSettings(Settings, title="Masks drawn while reading"):
@@ -50,8 +58,8 @@ class ObjectiveSettings(Settings, title="Objective"):
 class GeneratorSettings(Settings, title="ELECTRA's generator"):
   """The other model of ELECTRA."""
 
-  gen_weight: float = setting(1.0, "Weight of the generator's loss.", _WEIGHT)
-  disc_weight: float = setting(50.0, "Weight of the discriminator's loss.", _WEIGHT)
+  gen_weight: float = setting(1.0, "Weight of the generator's loss.", loss_weight())
+  disc_weight: float = setting(50.0, "Weight of the discriminator's loss.", loss_weight())
 
 
 class PretrainingOptimizer(OptimizerSettings):

@@ -57,6 +57,11 @@ def above_zero(words: str = "a positive number") -> Rule:
   return Rule(lambda value: 0 < value < float("inf"), words)
 
 
+def loss_weight() -> Rule:
+  """Returns the rule of finite numbers that are not negative, by which a loss is multiplied."""
+  return Rule(lambda value: 0 <= value < float("inf"), "at least 0")
+
+
 def share(words: str = "between 0 and 1") -> Rule:
   """Returns the rule of numbers from 0 to 1."""
   return Rule(lambda value: 0 <= value <= 1, words)
@@ -77,9 +82,7 @@ class Path:
   systems a remote path can be on is decided where it is opened (`bert/io/filesystem.py`).
   """
 
-  local: bool = (
-    False  # whether the path must be local, since locks, renames and the like are needed
-  )
+  local: bool = False  # whether it must be local, as where locks and renames are needed
   several: bool = False  # whether there may be several, separated by commas
   is_model: bool = False  # whether it may be the name or the address of a model instead
 
